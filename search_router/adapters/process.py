@@ -1,0 +1,169 @@
+"""Child processes that cannot outlive us.
+
+Every child runs in its own session, so that cancelling a call kills the whole group. Against `kill -9` of ourselves a small
+watcher process holds the read end of a pipe: when the pipe closes it kills every process whose environment carries our mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+
+from search_router.errors import ExpertError, FailureClass
+
+MARK = "SEARCH_ROUTER_LIFELINE"
+STDERR_KEPT = 4096
+CLOSE_SECONDS = 2.0
+
+_WATCHER = """
+import os, signal, sys
+mark = sys.argv[1].encode()
+while os.read(0, 4096):
+    pass
+if os.path.isdir('/proc/self'):
+    found = []
+    for entry in os.listdir('/proc'):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                with open('/proc/' + entry + '/environ', 'rb') as f:
+                    if mark in f.read().split(b'\\0'):
+                        found.append(int(entry))
+            except OSError:
+                pass
+else:
+    import subprocess
+    out = subprocess.run(['ps', '-axEww', '-o', 'pid=,command='], capture_output=True).stdout
+    found = [int(l.split()[0]) for l in out.splitlines() if b' ' + mark in l and int(l.split()[0]) != os.getpid()]
+for pid in found:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+"""
+
+
+class _Lifeline:
+    """The watcher of this process, started with the first child. One a process, because its life is the process's."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_hex(12)
+        self.pid: int | None = None
+        self._pipe: int | None = None
+
+    def ensure(self) -> str:
+        if self.pid != os.getpid():
+            read, write = os.pipe()
+            code = _WATCHER
+            subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", code, f"{MARK}={self.token}"],
+                stdin=read,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env={},
+            )
+            os.close(read)
+            self._pipe, self.pid = write, os.getpid()
+        return self.token
+
+
+_lifeline = _Lifeline()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A finished command. `cut` counts bytes of standard output beyond the cap, which were not kept."""
+
+    returncode: int
+    stdout: bytes
+    stderr: str
+    cut: int = 0
+
+
+def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment for a child: without our own settings and secrets (SEARCH_ROUTER_*), with the mark of the lifeline."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("SEARCH_ROUTER_")}
+    return kept | dict(extra or {}) | {MARK: _lifeline.ensure()}
+
+
+@contextlib.asynccontextmanager
+async def open_child(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None, stdin: bool = False
+) -> AsyncGenerator[Process]:
+    """A running child in its own session; on leaving, however that happens, its whole group is dead and reaped.
+
+    Raises:
+        ExpertError: `spawn-failed` when the program or the directory is missing or not executable.
+    """
+    try:
+        process = await anyio.open_process(
+            list(argv),
+            cwd=cwd,
+            env=child_environment(env),
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ExpertError(
+            FailureClass.SPAWN_FAILED,
+            f"Could not start {argv[0]!r}: {error}.",
+            remedy="Check that it is installed: `search-router doctor`.",
+        ) from error
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+            await process.wait()
+            await process.aclose()
+
+
+async def run_command(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    max_bytes: int = 64 * 2**20,
+) -> Finished:
+    """Run to the end and keep at most `max_bytes` of its output; cancellation kills it. The caller sets the deadline."""
+    out = bytearray()
+    err = bytearray()
+    cut = 0
+
+    async def read_stdout(stream: ByteReceiveStream) -> None:
+        nonlocal cut
+        async for chunk in stream:
+            room = max_bytes - len(out)
+            out.extend(chunk[:room])
+            cut += max(0, len(chunk) - room)
+
+    async def read_stderr(stream: ByteReceiveStream) -> None:
+        async for chunk in stream:
+            err.extend(chunk)
+            del err[:-STDERR_KEPT]
+
+    async with open_child(argv, cwd=cwd, env=env, stdin=stdin is not None) as process:
+        assert process.stdout is not None and process.stderr is not None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read_stdout, process.stdout)
+            tasks.start_soon(read_stderr, process.stderr)
+            if stdin is not None and process.stdin is not None:
+                with contextlib.suppress(anyio.BrokenResourceError):
+                    await process.stdin.send(stdin)
+                await process.stdin.aclose()
+        code = await process.wait()
+    return Finished(code, bytes(out), err.decode("utf-8", "replace").strip(), cut)

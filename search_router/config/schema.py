@@ -1,0 +1,166 @@
+"""The shape of the configuration. Strict: unknown keys and wrong types are mistakes. Weights are 0 to 1 with three decimals."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from search_router.schema import Intent, PrecisionClass
+
+Weight = Annotated[float, Field(ge=0, le=1)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class WorkspaceConfig(Section):
+    """Which directories are searched."""
+
+    roots: tuple[str, ...] = ()
+    """Directories; relative ones are relative to the working directory. Empty: the working directory."""
+    names: dict[str, str] = {}
+    """Directory to project id, where the directory's own name will not do."""
+    groups: dict[str, tuple[str, ...]] = {}
+    """Group name to project ids."""
+    submodules: bool = True
+    """Whether submodules that are checked out are projects of their own."""
+    client_roots: bool = False
+    """Whether roots announced by older MCP clients are used (deprecated in the protocol)."""
+
+
+class BudgetConfig(Section):
+    """The request's limits where the caller names none."""
+
+    latency_ms: int = Field(ge=1, le=600_000)
+    max_experts: int = Field(ge=1, le=64)
+
+
+class ClassifyConfig(Section):
+    """When the rules' verdict counts."""
+
+    min_score: Weight
+    """A winner below this is no winner: abstain."""
+    min_margin: Weight
+    """A winner's lead over the runner-up below this is too close: abstain."""
+
+
+class GateConfig(Section):
+    """How experts are picked."""
+
+    min_prior: Weight
+    """Experts with a lower prior for the intent are left out."""
+    default_set: tuple[str, ...]
+    """Asked when the classifier abstains."""
+    one_expert_suffices: bool = True
+    """Whether a question with a known path and an exact symbol goes to the best expert alone."""
+
+
+class FusionConfig(Section):
+    """Weighted reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)."""
+
+    k: int = Field(ge=1, le=1000)
+    candidates: int = Field(ge=1, le=1000)
+    """At most so many hits of one expert enter the fusion."""
+    corroboration_bonus: Weight
+    """Paid for each further kind of source, as a fraction of 1/(k+1)."""
+    definition_bonus: Weight
+    """Paid to an exact definition of a name in the question, as a fraction of 1/(k+1)."""
+    test_penalty: Weight
+    """Taken from tests, vendored and generated files where the question does not ask for them, as a fraction of the item's score."""
+
+
+class OutputConfig(Section):
+    """What the caller reads."""
+
+    text_characters: int = Field(ge=500, le=1_000_000)
+    """Budget of the text for the model, in characters."""
+    snippet_lines: int = Field(ge=1, le=1000)
+    snippet_line_characters: int = Field(ge=40, le=10_000)
+    fetch_characters: int = Field(ge=500, le=10_000_000)
+    """Budget of one fetch_evidence answer, in characters."""
+
+
+class ReceiptsConfig(Section):
+    """Where receipts go. Only the packaged, user, environment and flag layers may set it."""
+
+    directory: str = ""
+    """Empty: `receipts` below the state directory."""
+    key: str = ""
+    """Private key file. Empty: `keys/receipt-ed25519.pem` below the state directory; SEARCH_ROUTER_KEY overrides."""
+    question: Literal["digest", "text"]
+    """Whether the question is stored as a keyed digest or as text."""
+    max_wait_ms: int = Field(ge=1, le=60_000)
+    """How long an answer waits for its receipt before it becomes an error."""
+
+
+class HttpConfig(Section):
+    """The HTTP and SSE transports. Only the packaged, user, environment and flag layers may set it."""
+
+    host: str
+    port: int = Field(ge=0, le=65535)
+    allowed_hosts: tuple[str, ...] = ()
+    """Further Host header values; loopback names are always allowed."""
+    allowed_origins: tuple[str, ...] = ()
+    max_body_bytes: int = Field(ge=1024, le=64 * 2**20)
+
+
+class ExpertConfig(Section):
+    """What every expert block has."""
+
+    enabled: bool = True
+    precision_class: PrecisionClass
+    engine: str = Field(min_length=1)
+    intents: tuple[Intent, ...] = Field(min_length=1)
+    languages: tuple[str, ...] = ()
+    cap_ms: int = Field(ge=1, le=600_000)
+
+
+class GrepConfig(ExpertConfig):
+    kind: Literal["grep"]
+    rg: str = ""
+    """Path of ripgrep. Empty: the wheel's, then PATH's, then git grep."""
+    threads: int = Field(ge=1, le=64)
+    max_file_bytes: int = Field(ge=1024)
+    max_columns: int = Field(ge=40, le=1_000_000)
+    """A longer matching line is cut there."""
+
+
+class SymbolsConfig(ExpertConfig):
+    kind: Literal["symbols"]
+    max_file_bytes: int = Field(ge=1024)
+    workers: int = Field(ge=1, le=64)
+
+
+class HistoryConfig(ExpertConfig):
+    kind: Literal["history"]
+    max_commits: int = Field(ge=1)
+    """Only the newest so many commits are read."""
+    pickaxe_ms: int = Field(ge=1, le=600_000)
+    """How long one pickaxe scan may read before it reports what it has and where it stopped."""
+
+
+class ScriptedConfig(ExpertConfig):
+    kind: Literal["scripted"]
+    script: str
+    """JSON file with answers, delays and faults."""
+
+
+AnyExpertConfig = Annotated[GrepConfig | SymbolsConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")]
+
+
+class Config(Section):
+    """The whole effective configuration."""
+
+    version: str = Field(pattern=r"^search-router@\d+\.\d+\.\d+$")
+    workspace: WorkspaceConfig
+    budget: BudgetConfig
+    classify: ClassifyConfig
+    gate: GateConfig
+    fusion: FusionConfig
+    output: OutputConfig
+    receipts: ReceiptsConfig
+    http: HttpConfig
+    experts: dict[str, AnyExpertConfig]
+    priors: dict[Intent, dict[str, Weight]]

@@ -1,0 +1,165 @@
+"""The error tree. One place, so that every door can translate it.
+
+    SearchRouterError
+    ├── RequestError                 the caller's request cannot be run as it is
+    │   ├── RequestRejected          wrong fields, types, ranges, encodings
+    │   └── RequestDeclined          understood, and classified as nothing to search (empty, huge, zero experts)
+    ├── ConfigError                  one or more mistakes in the configuration, all of them at once
+    ├── WorkspaceError               a root that does not exist or cannot be read
+    ├── ReceiptError
+    │   ├── StoreUnavailable         the receipt store cannot be written: no answer leaves
+    │   ├── KeyUnusable              missing, loose mode, wrong format
+    │   └── ReceiptNotFound
+    ├── EvidenceError                an evidence id that cannot be read, is outside the workspace, or is gone
+    └── ExpertError                  one expert's failure, with its FailureClass; a value inside the fan-out
+
+Every error says what happened, to what, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class SearchRouterError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    `code` is stable and machine-readable (kebab-case); `remedy` is one sentence that tells the caller what to do.
+    """
+
+    code: str = "internal"
+
+    def __init__(self, message: str, *, remedy: str = "", code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+
+class RequestError(SearchRouterError):
+    """The request cannot be run as it is. It still leaves a receipt."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One thing that is wrong with one field of a request. `field` is a dotted path, `` for the whole request."""
+
+    field: str
+    code: str
+    message: str
+
+
+class RequestRejected(RequestError):
+    """Wrong fields, types, ranges or encodings: `problems` names each of them, at least one."""
+
+    code = "invalid-request"
+
+    def __init__(self, problems: tuple[FieldProblem, ...], *, remedy: str = "") -> None:
+        text = "; ".join(f"{p.field or 'request'}: {p.message}" for p in problems)
+        super().__init__(f"Invalid request: {text}.", remedy=remedy, code=problems[0].code)
+        self.problems = problems
+
+
+class RequestDeclined(RequestError):
+    """The request is well formed, and there is nothing that could be searched for it."""
+
+    code = "declined"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One mistake in the configuration: where (`source` is a file, `environment` or `flags`; 1-based line or 0), what."""
+
+    source: str
+    line: int
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{where}: {self.key}: {self.message}" if self.key else f"{where}: {self.message}"
+
+
+class ConfigError(SearchRouterError):
+    """All mistakes found in all layers, in reading order."""
+
+    code = "invalid-config"
+
+    def __init__(self, problems: tuple[ConfigProblem, ...]) -> None:
+        lines = "\n".join(f"  {p}" for p in problems)
+        super().__init__(
+            f"The configuration has {len(problems)} mistake(s):\n{lines}",
+            remedy="\nMend them, or run `search-router config check` to see them again.",
+        )
+        self.problems = problems
+
+
+class WorkspaceError(SearchRouterError):
+    """A root does not exist, is not a directory, or cannot be read."""
+
+    code = "invalid-workspace"
+
+
+class ReceiptError(SearchRouterError):
+    """Base of what can go wrong with receipts."""
+
+    code = "receipt-error"
+
+
+class StoreUnavailable(ReceiptError):
+    """The receipt could not be made durable, so the answer must not leave."""
+
+    code = "receipt-store-unavailable"
+
+
+class KeyUnusable(ReceiptError):
+    """The signing key is missing, has a mode other than 0600, or is not an Ed25519 private key."""
+
+    code = "receipt-key-unusable"
+
+
+class ReceiptNotFound(ReceiptError):
+    """No receipt has this id in any log of the store."""
+
+    code = "receipt-not-found"
+
+
+class EvidenceError(SearchRouterError):
+    """An evidence id is malformed, outside the visible workspace, or its file is gone."""
+
+    code = "evidence-unavailable"
+
+
+class FailureClass(StrEnum):
+    """Why an expert gave no usable answer. Never mixed up with an answer of zero results."""
+
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+    UNCONFIGURED = "unconfigured"
+    INDEX_MISSING = "index-missing"
+    CRASHED = "crashed"
+    PROTOCOL_ERROR = "protocol-error"
+    SPAWN_FAILED = "spawn-failed"
+    BUSY = "busy"
+    REJECTED = "rejected"
+    SUSPECT_EMPTY = "suspect-empty"
+    INTERNAL = "internal"
+
+
+class ExpertError(SearchRouterError):
+    """Raised by an expert, caught at the fan-out boundary, reported in the answer and the receipt.
+
+    `detail` is for the receipt: bounded, with no secrets and no file text.
+    """
+
+    code = "expert-error"
+
+    def __init__(self, failure: FailureClass, message: str, *, remedy: str = "", detail: str = "") -> None:
+        super().__init__(message, remedy=remedy, code=failure.value)
+        self.failure = failure
+        self.detail = detail[:2000]

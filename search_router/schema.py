@@ -1,0 +1,493 @@
+"""The words of the product as types: request and answer at the edges, hits and plans inside.
+
+Edges are frozen pydantic models that refuse unknown keys; inside, frozen dataclasses. Line ranges are 1-based and closed, paths
+are POSIX and relative to the project's root, times are integer microseconds unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_QUESTION_BYTES = 4096
+DEFAULT_LIMIT = 10
+MAX_LIMIT = 100
+
+
+class Intent(StrEnum):
+    """What kind of question it is. `unknown` as a hint means: classify it."""
+
+    CONCEPTUAL = "conceptual"
+    IDENTIFIER = "identifier"
+    TYPED_SYMBOL = "typed-symbol"
+    CROSS_REPO_IMPACT = "cross-repo-impact"
+    DOCS = "docs"
+    HISTORY = "history"
+    UNKNOWN = "unknown"
+
+
+class Shape(StrEnum):
+    """How the caller wants evidence presented. It never changes the fan-out and never asks for a summary."""
+
+    RANKED_EVIDENCE = "ranked-evidence"
+    SINGLE_FILE = "single-file"
+    SYMBOL_LIST = "symbol-list"
+    ANSWER_WITH_CITATIONS = "answer-with-citations"
+
+
+class PrecisionClass(StrEnum):
+    """What an expert's match is worth, strongest first."""
+
+    TYPED = "typed"
+    SYNTACTIC = "syntactic"
+    HYBRID = "hybrid"
+    SEMANTIC = "semantic"
+    LEXICAL = "lexical"
+    HISTORY = "history"
+    DOCS = "docs"
+
+
+class Tier(StrEnum):
+    """How far an item can be trusted, from which kinds of source agree on it."""
+
+    TYPED_GRAPH_CONFIRMED = "typed-graph-confirmed"
+    SYMBOL_CONFIRMED = "symbol-confirmed"
+    HYBRID_CONFIRMED = "hybrid-confirmed"
+    LEXICAL_EXACT = "lexical-exact"
+    SEMANTIC_ONLY = "semantic-only"
+    DOCS = "docs"
+    HISTORY = "history"
+
+
+class Confidence(StrEnum):
+    """Worded confidence in one item; it comes from agreement and freshness, never from the fused score."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Status(StrEnum):
+    """How a request ended."""
+
+    ANSWERED = "answered"
+    EMPTY = "empty"
+    CACHED = "cached"
+    DECLINED = "declined"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class EmptyReason(StrEnum):
+    """Why an answer has no evidence."""
+
+    NO_VISIBLE_PROJECTS = "no_visible_projects"
+    NO_INDEXED_CONTENT = "no_indexed_content"
+    NO_MATCHES = "no_matches"
+    ALL_EXPERTS_FAILED = "all_experts_failed"
+
+
+class ExpertStatus(StrEnum):
+    """What became of one expert in one request: asked and answered, left out, or one of the failure classes."""
+
+    OK = "ok"
+    EMPTY = "empty"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+    UNCONFIGURED = "unconfigured"
+    INDEX_MISSING = "index-missing"
+    CRASHED = "crashed"
+    PROTOCOL_ERROR = "protocol-error"
+    SPAWN_FAILED = "spawn-failed"
+    BUSY = "busy"
+    REJECTED = "rejected"
+    SUSPECT_EMPTY = "suspect-empty"
+    INTERNAL = "internal"
+
+
+class Edge(BaseModel):
+    """Base of everything that crosses a door: frozen, and unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+# ------------------------------------------------------------------ request
+
+
+class Scope(Edge):
+    """Prunes experts and files before anything runs. Missing fields mean the whole workspace."""
+
+    project: str | None = Field(default=None, min_length=1, max_length=256, description="One project id.")
+    group: str | None = Field(default=None, min_length=1, max_length=256, description="A named group of projects from the configuration.")
+    path: str | None = Field(
+        default=None, min_length=1, max_length=4096, description="POSIX path prefix relative to the project root: a folder or one file."
+    )
+    language: str | None = Field(default=None, min_length=1, max_length=64, description="Language name in lower case, such as python.")
+
+
+class Budget(Edge):
+    """Back-pressure. An expert that cannot answer inside it is declined, and the receipt says so."""
+
+    latency_ms: int | None = Field(default=None, ge=1, le=600_000, description="Time for the whole request, in milliseconds.")
+    max_experts: int | None = Field(default=None, ge=1, le=64, description="At most so many experts are asked.")
+    min_precision_class: PrecisionClass | None = Field(
+        default=None, description="Only experts of this class or a stronger one (typed > syntactic > hybrid > semantic > lexical)."
+    )
+    allow_llm: bool = Field(default=False, description="Whether a configured language model may be asked on abstention.")
+    rerank: bool = Field(default=False, description="Whether a configured reranker may reorder the candidates.")
+
+
+class Filters(Edge):
+    """For knowledge documents only; code and commits are not filtered by them."""
+
+    tags: tuple[str, ...] | None = Field(default=None, max_length=64, description="Only documents with all of these tags.")
+    folder: str | None = Field(default=None, max_length=4096, description="Only documents below this folder.")
+    type: str | None = Field(default=None, max_length=64, description="Only documents of this type.")
+    date_from: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$", description="ISO 8601 date, inclusive.")
+    date_to: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$", description="ISO 8601 date, inclusive.")
+    include_expired: bool = Field(default=False, description="Also documents whose validity has ended.")
+    include_pending: bool = Field(default=False, description="Also documents that are not valid yet.")
+
+
+class SearchRequest(Edge):
+    """One structured question. The same fields over MCP, on the command line and in the library."""
+
+    question: str = Field(
+        min_length=1,
+        max_length=MAX_QUESTION_BYTES,
+        description="One natural-language question or identifier, 1 to 4096 bytes of UTF-8. Ask one thing; split compound questions.",
+    )
+    intent: Intent = Field(default=Intent.UNKNOWN, description="A hint that skips classification unless it is `unknown`.")
+    scope: Scope = Field(default_factory=Scope, description="Which part of the workspace to search.")
+    budget: Budget = Field(default_factory=Budget, description="Limits on time, experts and precision.")
+    expected_shape: Shape = Field(default=Shape.RANKED_EVIDENCE, description="How the evidence is presented.")
+    filters: Filters = Field(default_factory=Filters, description="Filters on knowledge documents.")
+    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="At most so many items of evidence on a page.")
+    cursor: str | None = Field(default=None, max_length=512, description="The `cut.cursor` of an earlier answer, to read its next page.")
+    detail: Literal["skim", "full"] = Field(default="skim", description="skim: snippet and signals. full: the whole range of each item.")
+
+
+# ------------------------------------------------------------------ answer
+
+
+class RuleFired(Edge):
+    """One classification rule that matched, for which intent, with what weight (per mille)."""
+
+    rule: str
+    intent: Intent
+    weight: int
+
+
+class Classification(Edge):
+    """What the local rules made of the question. `confidence` is the winner's share of all scores, 0 to 1."""
+
+    intent: Intent
+    confidence: float = Field(ge=0, le=1)
+    abstained: bool
+    runner_up: Intent | None
+    rules: tuple[RuleFired, ...]
+    by: Literal["hint", "rules", "llm"] = "rules"
+
+
+class Source(Edge):
+    """One expert's vote for an item: its best 1-based rank there, and the expert's own score if it gives one."""
+
+    expert: str
+    rank: int = Field(ge=1)
+    native_score: float | None = None
+
+
+class Scores(Edge):
+    """Sub-scores of an item. None means that nobody could tell; it is never filled in."""
+
+    rrf: float
+    precision: float | None = None
+    freshness: float | None = None
+    scope: float | None = None
+
+
+class Evidence(Edge):
+    """One fused item: a place in a file, a commit, or a document section."""
+
+    id: str = Field(description="Give it to fetch_evidence to read the full text.")
+    kind: str = Field(description="function, class, method, …, text, commit, document.")
+    project: str
+    path: str | None = Field(default=None, description="POSIX path relative to the project root; null for a commit.")
+    start_line: int | None = Field(default=None, ge=1, description="1-based, closed range.")
+    end_line: int | None = Field(default=None, ge=1)
+    symbol: str | None = None
+    language: str | None = None
+    snippet: str = ""
+    tier: Tier
+    nuance: str = Field(description="One plain sentence on how far to trust this item.")
+    confidence: Confidence
+    flags: tuple[str, ...] = Field(default=(), description="Such as stale-index, other-encoding, long-line, bidi.")
+    sources: tuple[Source, ...] = Field(min_length=1)
+    scores: Scores
+    content_hash: str | None = Field(default=None, description="SHA-256 of the file's bytes as read for this answer.")
+    linked: tuple[str, ...] = Field(default=(), description="Ids of items in this answer with the identical text.")
+    commit: str | None = None
+    date: str | None = Field(default=None, description="ISO 8601.")
+    subject: str | None = None
+    paths: tuple[str, ...] | None = Field(default=None, description="Paths that the commit touches.")
+    title: str | None = None
+    heading: str | None = None
+    status: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+
+
+class ExpertReport(Edge):
+    """One line for each configured expert: those that were asked and those that were left out."""
+
+    id: str
+    status: ExpertStatus
+    latency_us: int = Field(default=0, ge=0)
+    results: int = Field(default=0, ge=0)
+    sub_query: str | None = None
+    reason: str
+
+
+class StageReport(Edge):
+    """One step of the request. `in` and `out` count what went through it, `ms` is wall time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True)
+
+    stage: str
+    active: bool
+    reason: str
+    in_: int = Field(alias="in", ge=0)
+    out: int = Field(ge=0)
+    ms: float = Field(ge=0)
+
+
+class BudgetReport(Edge):
+    """What the request was allowed and what it took, in milliseconds."""
+
+    latency_ms: int
+    used_ms: float
+    max_experts: int
+    asked: int
+
+
+class Cut(Edge):
+    """What was left out of the answer and how to get it. All zero and null when nothing was."""
+
+    items: int = Field(default=0, ge=0, description="Items beyond this page.")
+    characters: int = Field(default=0, ge=0, description="Characters of snippets left out.")
+    cursor: str | None = None
+    hint: str | None = None
+
+
+class ConfigRef(Edge):
+    """Which configuration made the answer."""
+
+    version: str
+    hash: str
+
+
+class ReceiptRef(Edge):
+    """Where the receipt is: `id` for get_receipt, its log, its place in it, and the signing key's id."""
+
+    id: str
+    seq: int
+    log: str
+    keyid: str
+    envelope: dict[str, Any] | None = Field(default=None, description="The DSSE envelope; only in `--json` output and the library.")
+
+
+class ErrorReport(Edge):
+    """Why a request was declined, rejected or failed: a stable code, a sentence, what to do, and the fields at fault."""
+
+    code: str
+    message: str
+    remedy: str = ""
+    fields: tuple[str, ...] = ()
+
+
+class Answer(Edge):
+    """The whole answer to one request. Every one of them, whatever its status, has a receipt."""
+
+    status: Status
+    empty_reason: EmptyReason | None = None
+    error: ErrorReport | None = None
+    question_classes: tuple[str, ...] = Field(default=(), description="empty, huge, injection-shaped, non-ascii, bidi, control-characters.")
+    classification: Classification | None = None
+    evidence: tuple[Evidence, ...] = ()
+    experts: tuple[ExpertReport, ...] = ()
+    stages: tuple[StageReport, ...] = ()
+    budget: BudgetReport
+    cut: Cut = Field(default_factory=Cut)
+    notes: tuple[str, ...] = Field(default=(), description="Facts about the search that change how to read the answer.")
+    config: ConfigRef
+    receipt: ReceiptRef | None = None
+
+
+# ------------------------------------------------------------------ inside
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One searchable root: a git work tree (main, linked or submodule) or a plain directory."""
+
+    id: str
+    root: Path
+    kind: Literal["git", "worktree", "submodule", "directory"]
+    head: str | None = None
+    branch: str | None = None
+    groups: tuple[str, ...] = ()
+    shallow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named definition in a file: 1-based closed lines; `container` is the qualified name around it, or empty."""
+
+    name: str
+    kind: str
+    start_line: int
+    end_line: int
+    container: str = ""
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.container}.{self.name}" if self.container else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What is on disk now for one file. `text` is decoded for people; `flags` says what was odd about it."""
+
+    content_hash: str
+    text: str
+    language: str | None
+    definitions: tuple[Definition, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    @property
+    def line_count(self) -> int:
+        return self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """A commit as a history item; it is never a path."""
+
+    commit: str
+    date: str
+    author: str
+    subject: str
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One ranked result of one expert, as that expert gave it. Order in its list is its rank.
+
+    `path` may be relative to the root, absolute, a file:// URI or use backslashes; `line_base` and `end_exclusive` say how the
+    expert counts. `content_hash` is the SHA-256 of the file when the expert indexed it, if it knows. A commit hit has `commit` and no path.
+    """
+
+    project: str
+    path: str | None = None
+    start_line: int | None = None
+    end_line: int | None = None
+    line_base: int = 1
+    end_exclusive: bool = False
+    symbol: str | None = None
+    kind: str | None = None
+    is_definition: bool = False
+    is_exact: bool = False
+    native_score: float | None = None
+    content_hash: str | None = None
+    commit: CommitRecord | None = None
+    flags: tuple[str, ...] = ()
+
+
+class QueryForm(StrEnum):
+    """How an expert is to read a sub-query's terms."""
+
+    LITERAL = "literal"
+    REGEX = "regex"
+    KEYWORDS = "keywords"
+    SYMBOL = "symbol"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class SubQuery:
+    """What one expert is asked: the form and its terms, most important first; `text` is the whole question in normal form."""
+
+    form: QueryForm
+    terms: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.form.value}: {' '.join(self.terms) if self.terms else self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertCall:
+    """One planned call. `projects` is the set the caller may see, already narrowed by the scope."""
+
+    expert: str
+    sub_query: SubQuery
+    projects: tuple[Project, ...]
+    path: str | None
+    language: str | None
+    limit: int
+    budget_ms: int
+    prior: int
+    reason: str
+    intent: Intent = Intent.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertResult:
+    """What an expert answered. `partial` is a sentence when it did not look at everything; notes go to the caller."""
+
+    hits: tuple[Hit, ...]
+    partial: str | None = None
+    notes: tuple[str, ...] = ()
+    bytes_cut: int = 0
+    server_name: str | None = None
+    server_version: str | None = None
+    index_commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertCard:
+    """What an expert declares about itself. `engine` names what really resolves: two experts on one engine are one source."""
+
+    id: str
+    kind: str
+    precision_class: PrecisionClass
+    engine: str
+    intents: frozenset[Intent]
+    languages: frozenset[str] | None
+    transport: Literal["embedded", "command", "stdio", "sse", "http"]
+    cap_ms: int
+    freshness: str
+    serves_history: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether an expert can be asked now, and if not, why and what to do."""
+
+    available: bool
+    reason: str
+    failure: ExpertStatus | None = None
+    version: str | None = None
+    details: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Rank = Annotated[int, Field(ge=1)]
