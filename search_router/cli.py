@@ -233,3 +233,13 @@ def schema(as_json: bool) -> None:
         echo_json(published_schemas())
     else:
         click.echo(json.dumps(published_schemas(), indent=2))
+
+
+def _add_operator_commands() -> None:
+    from search_router import cli_admin
+
+    for command in (cli_admin.receipts, cli_admin.config, cli_admin.doctor, cli_admin.bench):
+        main.add_command(command)
+
+
+_add_operator_commands()

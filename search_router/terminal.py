@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import anyio
 from rich.console import Console
@@ -139,6 +140,11 @@ def print_rows(console: Console, header: tuple[str, ...], rows: Iterable[tuple[s
     for row in rows:
         table.add_row(*(escape(visible(cell)) for cell in row))
     console.print(table)
+
+
+def clock_time(time_us: int) -> str:
+    """Microseconds since 1970 as ISO 8601 in UTC, to the second."""
+    return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @asynccontextmanager

@@ -202,7 +202,15 @@ async def open_router(
     async with AsyncExitStack() as stack:
         workspace = await discover_workspace(loaded.config.workspace, paths)
         key = load_or_create_key(loaded.paths.key)
-        store = await stack.enter_async_context(open_store(loaded.paths.receipts, key))
+        store = await stack.enter_async_context(
+            open_store(
+                loaded.paths.receipts,
+                key,
+                clock=lambda: time.time_ns() // 1000,
+                nonce=lambda: secrets.token_hex(16),
+                max_wait_ms=loaded.config.receipts.max_wait_ms,
+            )
+        )
         experts = build_experts(loaded.config, loaded.paths.cache)
         stack.push_async_callback(_close_experts, experts)
         build = await anyio.to_thread.run_sync(read_build)
