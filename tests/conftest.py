@@ -1,3 +1,5 @@
+"""Fixtures for every test."""
+
 from __future__ import annotations
 
 import pytest
@@ -5,4 +7,5 @@ import pytest
 
 @pytest.fixture
 def anyio_backend() -> str:
+    """Async tests run on asyncio: the product does, because aiosqlite is bound to it."""
     return "asyncio"
