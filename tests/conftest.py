@@ -1,4 +1,4 @@
-"""Fixtures that every test may use."""
+from __future__ import annotations
 
 import pytest
 

@@ -150,7 +150,10 @@ def _open_contained(root: Path, path: str) -> int:
         raise _refused(path, "is not a path relative to the project")
     base = os.path.realpath(os.fsencode(root))
     inside = base.rstrip(b"/") + b"/"
-    real = os.path.realpath(inside + wanted)
+    try:
+        real = os.path.realpath(inside + wanted)
+    except RecursionError:  # a chain of hundreds of links; the kernel follows 40
+        raise _refused(path, "is a loop of symbolic links") from None
     if not real.startswith(inside):
         raise _refused(path, "leads outside the project")
     steps = real[len(inside) :].split(b"/")
