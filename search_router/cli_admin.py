@@ -65,7 +65,7 @@ def show_receipt(receipt_id: str, roots: Sequence[Path], flags: Sequence[str], a
     found = run(lambda: ReceiptReader(paths.receipts).get(receipt_id))
     statement = found.statement()
     if as_json:
-        echo_json({"id": found.id, "envelope": found.envelope_dict(), "statement": statement})
+        echo_json({"id": found.id, "envelope": json.loads(found.envelope), "statement": statement})
     else:
         click.echo(json.dumps(statement, indent=2, ensure_ascii=False))
 
@@ -74,7 +74,7 @@ def show_receipt(receipt_id: str, roots: Sequence[Path], flags: Sequence[str], a
 @click.argument("receipt_ids", nargs=-1)
 @click.option("--all", "whole", is_flag=True, help="Every log of the store, with its chain.")
 @click.option("--last", is_flag=True, help="The newest receipt.")
-@click.option("--key", "keys", multiple=True, type=click.Path(path_type=Path), help="Public key (PEM) to trust. Default: this machine's own.")
+@click.option("--key", "keys", multiple=True, type=click.Path(path_type=Path), help="Public key (PEM) to trust; default: our own.")
 @click.option("--response", type=click.File("rb"), help="The JSON answer that the receipt should be about.")
 @workspace_options
 @json_option
@@ -141,7 +141,12 @@ def check_config(roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> 
         loaded = _load(roots, flags)
     except ConfigError as error:
         if as_json:
-            echo_json({"ok": False, "problems": [{"source": p.source, "line": p.line, "key": p.key, "message": p.message} for p in error.problems]})
+            echo_json(
+                {
+                    "ok": False,
+                    "problems": [{"source": p.source, "line": p.line, "key": p.key, "message": p.message} for p in error.problems],
+                }
+            )
         else:
             click.echo(str(error), err=True)
         sys.exit(CONFIG_EXIT)

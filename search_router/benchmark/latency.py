@@ -23,12 +23,29 @@ from search_router.schema import ExpertStatus
 FLAGS = ("gate.min_prior=0.0", "budget.latency_ms=10000", "gate.one_expert_suffices=false")
 SUBTOKEN = re.compile(r"[A-Z]?[a-z]{3,}")
 WARM_UP_SECONDS = 240.0
+COMMON_WORDS = ["parse", "read", "write", "create", "update", "delete", "connect", "error", "config", "file", "data", "request"]
+WARM_UP = ("conceptual", "read the file"), ("history", "fix error")
 
 
 async def sample_names(router: Router, count: int, seed: int) -> list[str]:
     """Names of definitions, from the answers to questions with the commonest words of programs; reproducible."""
     names: set[str] = set()
-    for word in ("parse", "read", "write", "create", "update", "delete", "connect", "error", "config", "file", "data", "request", "name", "value"):
+    for word in (
+        "parse",
+        "read",
+        "write",
+        "create",
+        "update",
+        "delete",
+        "connect",
+        "error",
+        "config",
+        "file",
+        "data",
+        "request",
+        "name",
+        "value",
+    ):
         answer = await router.search({"question": f"{word} {word}s", "intent": "conceptual", "limit": 100})
         names |= {e.symbol.rpartition(".")[2] for e in answer.evidence if e.symbol}
     ordered = sorted(n for n in names if len(n) > 4)
@@ -56,7 +73,9 @@ async def wait_until_warm(router: Router) -> float:
     started = time.perf_counter()
     with anyio.fail_after(WARM_UP_SECONDS):
         while True:
-            answers = [await router.search({"question": q, "intent": i}) for i, q in (("conceptual", "read the file"), ("history", "fix error"))]
+            answers = [
+                await router.search({"question": q, "intent": i}) for i, q in (("conceptual", "read the file"), ("history", "fix error"))
+            ]
             if not any("partial" in e.reason for a in answers for e in a.experts):
                 return (time.perf_counter() - started) * 1000
             await anyio.sleep(0.5)

@@ -38,7 +38,9 @@ def make_workspace(folder: Path, seed: int = 7) -> list[str]:
         hits = [{"path": f"module_{m}.py", "start_line": n, "end_line": n + 2, "is_exact": n % 3 == 0} for m, n in lines]
         script = folder / f"{precision}.json"
         script.write_text(json.dumps({"answers": [{"when": "*", "hits": hits}]}))
-        block = f'{{kind="scripted", precision_class="{precision}", engine="{engine}", cap_ms=1000, script="{script}", intents=["conceptual"]}}'
+        block = (
+            f'{{kind="scripted", precision_class="{precision}", engine="{engine}", cap_ms=1000, script="{script}", intents=["conceptual"]}}'
+        )
         flags += [f"experts.{precision}={block}", f"priors.conceptual.{precision}=0.8"]
     return flags
 
@@ -55,7 +57,11 @@ async def measure(requests: int, warm_up: int) -> dict[str, object]:
                 started = time.perf_counter()
                 answer = await router.search({"question": f"{QUESTION} {number}", "intent": "conceptual"})
                 total = (time.perf_counter() - started) * 1000
-                if answer.receipt is None or len(answer.evidence) != 10 or len([e for e in answer.experts if e.results == HITS]) != len(EXPERTS):
+                if (
+                    answer.receipt is None
+                    or len(answer.evidence) != 10
+                    or len([e for e in answer.experts if e.results == HITS]) != len(EXPERTS)
+                ):
                     raise RuntimeError(f"unexpected answer: {answer.status}, {answer.error}, {answer.experts}")
                 if number >= warm_up:
                     totals.append(total)

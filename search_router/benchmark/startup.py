@@ -21,10 +21,12 @@ PROTOCOL = "2025-11-25"
 def first_answer_ms(command: list[str], environ: dict[str, str], cwd: Path) -> float:
     """Milliseconds from starting the process to the first tool result on its standard output."""
     started = time.perf_counter()
+    client = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    call = {"name": "search_knowledge", "arguments": {"question": "where is the entry point"}}
     messages: list[dict[str, Any]] = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}},
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "search_knowledge", "arguments": {"question": "where is the entry point"}}},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
     ]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ, cwd=cwd)
     try:

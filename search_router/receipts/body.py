@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from search_router.canonical import Json, canonical_bytes, canonical_object, sha256_hex, tolerant_digest
 from search_router.errors import ReceiptError
@@ -50,6 +50,15 @@ class FusionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class FetchedFact:
+    """One fetched text: its evidence id, the SHA-256 of its JSON in the answer, and whether the file still was what the search saw."""
+
+    id: str
+    sha256: str
+    fresh: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReceiptContext:
     """The facts of a request that its answer does not carry.
 
@@ -64,6 +73,8 @@ class ReceiptContext:
     principal: str | None = None
     question: str | None = None
     keep_question: bool = False
+    operation: Literal["search", "fetch"] = "search"
+    fetched: tuple[FetchedFact, ...] = ()
     experts: Mapping[str, ExpertFacts] = field(default_factory=dict[str, ExpertFacts])
     fusion: FusionFacts | None = None
     cache: str | None = None
@@ -163,6 +174,7 @@ def _fixed_predicate(answer: Answer, digests: AnswerDigests, request: Digest, co
 def _request_facts(answer: Answer, digests: AnswerDigests, request: Digest, context: ReceiptContext, words: Words) -> dict[str, Json]:
     """Who asked what of which program, and how it ended."""
     return {
+        "operation": context.operation,
         "request": {"method": request.method},
         "response": {"method": digests.response.method},
         "started_us": context.started_unix_us,
@@ -176,6 +188,7 @@ def _request_facts(answer: Answer, digests: AnswerDigests, request: Digest, cont
         "question": words.question(),
         "question_classes": list(answer.question_classes),
         "classification": _classification(answer.classification),
+        "fetched": [{"id": encodable(f.id[:MAX_ID]), "sha256": f.sha256, "fresh": f.fresh} for f in context.fetched],
         "budget": {
             "latency_us": answer.budget.latency_ms * 1000,
             "used_us": _micros(answer.budget.used_ms),

@@ -40,7 +40,9 @@ async def diagnose(roots: Sequence[Path], flags: Sequence[str]) -> list[Finding]
             findings += [
                 Finding(f"expert {e.id}", e.available or not e.enabled, f"{e.reason} {e.version or ''}".strip()) for e in registry.experts
             ]
-            findings += [Finding(f"project {p.id}", True, f"{p.kind} {p.root} {'(shallow)' if p.shallow else ''}".strip()) for p in registry.projects]
+            findings += [
+                Finding(f"project {p.id}", True, f"{p.kind} {p.root} {'(shallow)' if p.shallow else ''}".strip()) for p in registry.projects
+            ]
             answer = await router.search({"question": "doctor"}, principal="doctor")
             findings.append(Finding("receipts", answer.receipt is not None, f"wrote {answer.receipt.id}" if answer.receipt else "none"))
             findings += [Finding("note", True, note) for note in registry.notes]

@@ -171,9 +171,9 @@ def identify(
         Candidate(("commit", project, commit), project, None, None, None, None, best_votes(group))
         for (project, commit), group in commits.items()
     ]
-    candidates += [code_candidate(key, definition, group) for (key, definition), group in defined.items()]
+    candidates += [code_candidate(key, definition, group, silent) for (key, definition), group in defined.items()]
     for key, group in loose.items():
-        candidates += [code_candidate(key, None, part) for part in split_overlapping(group, silent)]
+        candidates += [code_candidate(key, None, part, silent) for part in split_overlapping(group, silent)]
     return sorted(candidates, key=lambda c: c.key)
 
 
@@ -216,10 +216,11 @@ def best_votes(group: Sequence[Ranked]) -> tuple[Ranked, ...]:
     return tuple(best[expert] for expert in sorted(best))
 
 
-def code_candidate(key: FileKey, definition: Definition | None, group: Sequence[Ranked]) -> Candidate:
+def code_candidate(key: FileKey, definition: Definition | None, group: Sequence[Ranked], silent: Collection[str] = ()) -> Candidate:
     """One code item. Its range is the definition's when somebody pointed at the definition itself, else the best hit's own."""
     votes = best_votes(group)
-    focus = min(votes, key=lambda v: (v.rank, v.expert))
+    group = [r for r in group if r.expert not in silent] or group
+    focus = min(group, key=lambda v: (v.rank, v.expert))
     start, end = _lines(focus)
     whole = definition is not None and (any(r.hit.is_definition for r in group) or definition.end_line - definition.start_line < 80)
     if definition is not None and whole:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +12,14 @@ from search_router.answers import BuildRef, FetchAnswer, ReceiptAnswer
 from search_router.canonical import digest, tolerant_digest
 from search_router.config.loader import LoadedConfig
 from search_router.receipts.body import (
+    AnswerDigests,
     Build,
     ExpertFacts,
     FetchedFact,
     FusionFacts,
     ReceiptContext,
+    digest_answer,
     prepare_statement,
-    response_digest,
 )
 from search_router.receipts.keys import SigningKey
 from search_router.receipts.statement import Digest
@@ -54,7 +56,7 @@ class Sealer:
             experts={r.call.expert: _expert_facts(r) for r in replies},
             fusion=self._fusion_facts(replies),
         )
-        stored = await self._append(answer, context, raw, response_digest(answer))
+        stored = await self._append(answer, context, raw, digest_answer(answer))
         return answer.model_copy(update={"receipt": _reference(stored)})
 
     async def seal_fetch(self, answer: FetchAnswer, raw: object, caller: Caller, used_us: int) -> FetchAnswer:
@@ -64,19 +66,19 @@ class Sealer:
         response = Digest(*tolerant_digest(answer.model_dump(mode="json", exclude={"receipt"})))
         budget = BudgetReport(latency_ms=self._loaded.config.budget.latency_ms, used_ms=used_us / 1000, max_experts=0, asked=0)
         body = Answer(status=answer.status, error=answer.error, budget=budget, config=answer.config)
-        stored = await self._append(body, context, raw, response)
+        stored = await self._append(body, context, raw, AnswerDigests(response, ()))
         return answer.model_copy(update={"receipt": _reference(stored)})
 
     async def read(self, receipt_id: str) -> ReceiptAnswer:
         """One receipt of this store, with its statement decoded. Raises ReceiptNotFound."""
         found = await self._store.get(receipt_id)
         return ReceiptAnswer(
-            id=found.id, seq=found.seq, log=found.log, keyid=found.keyid, envelope=found.envelope_dict(), statement=found.statement()
+            id=found.id, seq=found.seq, log=found.log, keyid=found.keyid, envelope=json.loads(found.envelope), statement=found.statement()
         )
 
-    async def _append(self, answer: Answer, context: ReceiptContext, raw: object, response: Digest) -> Stored:
+    async def _append(self, answer: Answer, context: ReceiptContext, raw: object, digests: AnswerDigests) -> Stored:
         request = Digest(*tolerant_digest(raw))
-        return await self._store.append(prepare_statement(answer, context, request=request, response=response, key=self._key))
+        return await self._store.append(prepare_statement(answer, digests, request, context, self._key))
 
     def _context(self, caller: Caller, *, started_us: int, **facts: Any) -> ReceiptContext:
         return ReceiptContext(
