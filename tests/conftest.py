@@ -1,0 +1,10 @@
+"""Fixtures that every room's tests share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
