@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from search_router.config.keys import KeyPath, Table, as_array, as_table, show_value, value_at, walk_leaves
+from search_router.config.keys import Table, as_array, as_table, show_value, value_at, walk_leaves
+from search_router.config.layers import Finding
 from search_router.config.mistakes import did_you_mean
-
-Finding = tuple[KeyPath, str]
 
 
 def check_across(tree: Table) -> Iterator[Finding]:
@@ -49,11 +48,13 @@ def _check_groups(tree: Table) -> Iterator[Finding]:
         ids = as_array(members) or ()
         if not ids:
             yield ("workspace", "groups", group), "has no members"
+        seen: set[str] = set()
         for index, member in enumerate(ids):
             if member == "":
                 yield ("workspace", "groups", group, index), "must not be empty"
-            elif member in ids[:index]:
+            elif member in seen:
                 yield ("workspace", "groups", group, index), f"names {show_value(member)} twice"
+            seen.add(member)
 
 
 def _hint(name: object, experts: Table) -> str:

@@ -40,15 +40,15 @@ def note_drift(paths: StatePaths, loaded: LoadedConfig) -> str | None:
     file, root = paths.home / FILE_NAME, str(loaded.root)
     runs = _read_runs(file)
     last = _parse_run(runs.get(root))
-    now = _Run(loaded.version, loaded.hash, {dotted(path): digest(per_mille(value))[:16] for path, value in loaded.leaves.items()})
-    if last == now:
+    if last is not None and (last.version, last.hash) == (loaded.version, loaded.hash):
         return None
+    now = _Run(loaded.version, loaded.hash, {dotted(path): digest(per_mille(value))[:16] for path, value in loaded.leaves.items()})
     runs.pop(root, None)
     runs[root] = {"version": now.version, "hash": now.hash, "keys": now.keys}
     newest = dict(list(runs.items())[-MAX_ROOTS:])
     if not _replace_file(file, json.dumps({"roots": newest}, indent=1)):
         return None
-    return None if last is None or (last.version, last.hash) == (now.version, now.hash) else _say(root, last, now)
+    return None if last is None else _say(root, last, now)
 
 
 def _say(root: str, last: _Run, now: _Run) -> str:

@@ -6,17 +6,24 @@ block afresh, because the keys of the old kind mean nothing to the new one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from search_router.config.keys import KeyPath, Table, as_table, table_path
+from search_router.config.keys import KeyPath, Table, as_table, dotted, table_path
 from search_router.errors import ConfigProblem
 
 if TYPE_CHECKING:
     from search_router.config.positions import Positions
+
+
+Finding = tuple[KeyPath, str]
+"""A path, and what is wrong with the value there."""
+
+MAX_PROBLEMS = 100
+"""Reported of one layer in one kind of check. A stranger's file with more is not worth the time of finding words for each."""
 
 
 class LayerName(StrEnum):
@@ -68,6 +75,24 @@ class Layer:
         place = self.place_of(path)
         suffix = f" (set by {place})" if place != self.source else ""
         return ConfigProblem(self.source, self.line_of(path), key, message + suffix)
+
+    def refuse(self, findings: Iterable[Finding]) -> Layer:
+        """The same layer without the values that were found wrong, and with a problem for each of them.
+
+        Beyond `MAX_PROBLEMS` the whole layer is refused instead, and its last problem says so.
+        """
+        layer, problems = self, list(self.problems)
+        for count, (path, message) in enumerate(findings):
+            if count == MAX_PROBLEMS:
+                problems.append(self.too_many())
+                return replace(self, values={}, problems=tuple(problems), readable=False)
+            problems.append(self.problem(path, dotted(path), message))
+            layer = layer.without(path)
+        return self if layer is self else replace(layer, problems=tuple(problems))
+
+    def too_many(self) -> ConfigProblem:
+        """The problem that stands for all further ones."""
+        return ConfigProblem(self.source, 0, "", f"has more mistakes than these {MAX_PROBLEMS}; the rest was not looked at")
 
     def without(self, path: KeyPath) -> Layer:
         """The same layer without the value at this path; an array goes as a whole."""

@@ -5,16 +5,18 @@ A start without mistakes reads three small files and validates; positions in fil
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from search_router.canonical import digest
 from search_router.config.checks import check_across, check_decimals
 from search_router.config.keys import KeyPath, as_array, as_table, dotted, is_secret, table_path, value_at, walk_leaves
-from search_router.config.layers import NOTHING, Layer, LayerName, Merged, lay_over, remove
+from search_router.config.layers import MAX_PROBLEMS, NOTHING, Finding, Layer, LayerName, Merged, lay_over, remove
 from search_router.config.mistakes import MISSING, describe, judge
 from search_router.config.schema import Config
 from search_router.config.sources import read_environment, read_file, read_flags, read_packaged
@@ -89,6 +91,7 @@ def load_config(
 
     Raises:
         ConfigError: every mistake in every layer, with file and line.
+        WorkspaceError: a path is relative and the working directory is gone.
     """
     user_path, must_exist = find_user_file(environ, user_file)
     default = read_packaged()
@@ -147,7 +150,7 @@ def _first_root(roots: Sequence[Path], strongest_first: Sequence[Layer]) -> Path
         named = as_array(value_at(layer.values, ("workspace", "roots")))
         if named and isinstance(named[0], str):
             return absolute(named[0])
-    return Path.cwd()
+    return absolute(".")
 
 
 class _Assembly:
@@ -155,7 +158,7 @@ class _Assembly:
 
     def __init__(self) -> None:
         self.layers: list[Layer] = []
-        self.merged = NOTHING
+        self.merged: Merged = NOTHING
         self._problems: list[tuple[int, ConfigProblem]] = []
         self._refused: set[KeyPath] = set()
 
@@ -167,18 +170,27 @@ class _Assembly:
         if not layer.values:
             return
         merged = lay_over(self.merged, layer.values, index)
-        _, faults = judge(merged.tree)
-        wrong = [(fault.path, describe(fault, merged.tree)) for fault in faults if fault.kind != MISSING]
         kept = layer
-        for path, message in (*wrong, *check_decimals(layer.values)):
-            if table_path(path) in self._refused and not kept.mentions(path):
-                continue
+        for count, (path, message) in enumerate(self._find_wrong(layer, merged)):
+            if count == MAX_PROBLEMS:
+                self._problems.append((index, layer.too_many()))
+                self.layers[index] = replace(layer, readable=False)
+                return
             self._note(path, message, merged)
             self._refused.add(table_path(path))
-            if not layer.mentions(path):
-                self.merged = Merged(remove(self.merged.tree, table_path(path)), self.merged.origins)
             kept = kept.without(path)
+            if not layer.mentions(path):  # what a weaker layer set became wrong only now, by a kind that this layer gives
+                self.merged = Merged(remove(self.merged.tree, table_path(path)), self.merged.origins)
         self.merged = merged if kept is layer else lay_over(self.merged, kept.values, index)
+
+    def _find_wrong(self, layer: Layer, merged: Merged) -> Iterator[Finding]:
+        """What is wrong with the single values of this layer; what is missing may still come from a stronger one."""
+        wrong: set[KeyPath] = set()
+        for fault in judge(merged.tree)[1]:
+            if fault.kind != MISSING:
+                wrong.add(fault.path)
+                yield fault.path, describe(fault, merged.tree)
+        yield from ((path, message) for path, message in check_decimals(layer.values) if path not in wrong)
 
     def finish(self) -> Config:
         """The configuration. Raises ConfigError with all problems in reading order.
@@ -187,8 +199,12 @@ class _Assembly:
         """
         config, faults = judge(self.merged.tree)
         if all(layer.readable for layer in self.layers):
-            found = [(fault.path, describe(fault, self.merged.tree)) for fault in faults if not self._was_refused(fault.path)]
-            for path, message in (*found, *check_across(self.merged.tree)):
+            missing = ((fault.path, describe(fault, self.merged.tree)) for fault in faults if not self._was_refused(fault.path))
+            for count, (path, message) in enumerate(chain(missing, check_across(self.merged.tree))):
+                if count == MAX_PROBLEMS:
+                    last = self._problems[-1][0]
+                    self._problems.append((last, self.layers[last].too_many()))
+                    break
                 self._note(path, message, self.merged)
         if self._problems or config is None:
             raise ConfigError(tuple(self._in_reading_order()))
@@ -202,5 +218,5 @@ class _Assembly:
         self._problems.append((index, self.layers[index].problem(path, dotted(path), message)))
 
     def _in_reading_order(self) -> Iterator[ConfigProblem]:
-        ordered = sorted(enumerate(self._problems), key=lambda entry: (entry[1][0], entry[1][1].line, entry[0]))
-        return (problem for _, (_, problem) in ordered)
+        # Stable, so that what has no line keeps the order in which it was found, behind what has one.
+        return (problem for _, problem in sorted(self._problems, key=lambda entry: (entry[0], entry[1].line or sys.maxsize)))

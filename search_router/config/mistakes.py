@@ -48,7 +48,10 @@ def judge(tree: Table) -> tuple[Config | None, tuple[Fault, ...]]:
     try:
         return Config.model_validate_json(_as_json(tree), strict=True), ()
     except ValidationError as refusal:
-        return None, tuple(fault for error in _errors(refusal) for fault in _read_error(error, tree))
+        faults = [fault for error in _errors(refusal) for fault in _read_error(error, tree)]
+    # An array whose elements were refused counts as too short; that is no mistake of its own.
+    inside = {fault.path[:-1] for fault in faults}
+    return None, tuple(fault for fault in faults if fault.kind != "too_short" or fault.path not in inside)
 
 
 def _as_json(tree: Table) -> str:

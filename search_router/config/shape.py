@@ -68,10 +68,19 @@ def node_at(path: KeyPath, tree: Table) -> Table:
 
 
 def _dereference(node: Table, kind: object) -> Table:
-    mapping = as_table((as_table(node.get("discriminator")) or {}).get("mapping"))
-    reference = mapping.get(kind) if mapping is not None and isinstance(kind, str) else node.get("$ref")
+    mapping = as_table(value_at(node, ("discriminator", "mapping")))
+    if mapping is None:
+        return _definition(node.get("$ref")) or node
+    if isinstance(kind, str) and kind in mapping:
+        return _definition(mapping[kind])
+    # A block without a sound kind: what any kind says of a key is better than nothing.
+    properties = {name: below for reference in mapping.values() for name, below in _definition(reference)["properties"].items()}
+    return {"type": "object", "properties": properties}
+
+
+def _definition(reference: object) -> Table:
     if not isinstance(reference, str):
-        return node
+        return {}
     return as_table(value_at(_json_schema(), tuple(reference.removeprefix("#/").split("/")))) or {}
 
 

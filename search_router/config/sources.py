@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from search_router.config.keys import KeyPath, Table, as_array, as_table, dotted, table_path
-from search_router.config.layers import NOTHING, Layer, LayerName, lay_over, remove
+from search_router.config.keys import KeyPath, Table, as_array, as_table, dotted
+from search_router.config.layers import NOTHING, Finding, Layer, LayerName, lay_over
 from search_router.config.shape import child_keys
 from search_router.errors import ConfigProblem
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 8
-MAX_DOTS = 256
+MAX_DOTS = 128
 """In one line between two `=`. Time to parse a dotted key grows with the square of its parts, and a project's file is a stranger's."""
 MAX_INTEGER = 2**53 - 1
 """RFC 8785 has no larger integers, and every value is hashed."""
@@ -28,6 +28,7 @@ MAX_INTEGER = 2**53 - 1
 PREFIX = "SEARCH_ROUTER_"
 RESERVED = frozenset({"SEARCH_ROUTER_CONFIG", "SEARCH_ROUTER_HOME", "SEARCH_ROUTER_KEY", "SEARCH_ROUTER_TOKEN", "SEARCH_ROUTER_LIFELINE"})
 
+_UNSOUND_TEXT = "a NUL character or bytes that are not UTF-8"
 _LINE = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 _END = " (at end of document)"
 
@@ -73,9 +74,12 @@ def parse_layer(name: LayerName, source: str, data: bytes) -> Layer:
         values = tomllib.loads(text)
     except RecursionError:
         return Layer(name, source, problems=(ConfigProblem(source, 0, "", "is nested too deeply"),), readable=False)
-    except ValueError as error:
+    except tomllib.TOMLDecodeError as error:
         return _misspelt(Layer(name, source, text=text, readable=False), str(error))
-    return refuse_unsound(Layer(name, source, values, text))
+    except ValueError:
+        return Layer(name, source, problems=(ConfigProblem(source, 0, "", "has a number that is too long to read"),), readable=False)
+    layer = Layer(name, source, values, text)
+    return layer.refuse(find_unsound(values))
 
 
 def _read_regular(path: Path) -> bytes:
@@ -111,19 +115,8 @@ def _misspelt(layer: Layer, message: str) -> Layer:
 # ------------------------------------------------------------------ values
 
 
-def refuse_unsound(layer: Layer) -> Layer:
-    """The layer without the values that no schema could judge or hash, each of them with its problem."""
-    problems = list(layer.problems)
-    values = layer.values
-    for path, message in _unsound(layer.values):
-        problems.append(layer.problem(path, dotted(path), message))
-        values = remove(values, table_path(path))
-    if len(problems) == len(layer.problems):
-        return layer
-    return Layer(layer.name, layer.source, values, layer.text, layer.variables, tuple(problems))
-
-
-def _unsound(tree: Table) -> Iterator[tuple[KeyPath, str]]:
+def find_unsound(tree: Table) -> Iterator[Finding]:
+    """Every value that no schema could judge or that has no canonical form to hash."""
     waiting: list[tuple[KeyPath, Any]] = [((), tree)]
     while waiting:
         path, value = waiting.pop()
@@ -132,15 +125,20 @@ def _unsound(tree: Table) -> Iterator[tuple[KeyPath, str]]:
             if len(path) >= MAX_DEPTH:
                 yield path, "is nested too deeply"
             elif table is not None:
-                waiting.extend(((*path, name), below) for name, below in table.items())
+                yield from (((*path, name), f"must not have {_UNSOUND_TEXT} in its name") for name in table if _is_unsound_text(name))
+                waiting.extend(((*path, name), below) for name, below in table.items() if not _is_unsound_text(name))
             else:
                 waiting.extend(((*path, index), below) for index, below in enumerate(array or []))
         elif isinstance(value, float) and not math.isfinite(value):
             yield path, f"must be a finite number, got {value}"
         elif isinstance(value, int) and abs(value) > MAX_INTEGER:
             yield path, f"must be between -{MAX_INTEGER} and {MAX_INTEGER}"
-        elif isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
-            yield path, "must not contain a NUL character or bytes that are not UTF-8"
+        elif isinstance(value, str) and _is_unsound_text(value):
+            yield path, f"must not contain {_UNSOUND_TEXT}"
+
+
+def _is_unsound_text(text: str) -> bool:
+    return "\0" in text or any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def parse_value(text: str) -> Any:
@@ -178,7 +176,8 @@ def read_environment(environ: Mapping[str, str], known: Table) -> tuple[Layer, t
             problems.append(ConfigProblem(source, 0, variable, str(error)))
         else:
             variables[path] = variable
-    return refuse_unsound(Layer(LayerName.ENVIRONMENT, source, values, None, variables, tuple(problems))), tuple(notes)
+    layer = Layer(LayerName.ENVIRONMENT, source, values, None, variables, tuple(problems))
+    return layer.refuse(find_unsound(values)), tuple(notes)
 
 
 def _resolve(parts: Sequence[str], known: Table) -> tuple[str, ...]:
@@ -229,7 +228,7 @@ def read_flags(flags: Sequence[str]) -> Layer:
             # Without the value: it may be a secret.
             problems.append(ConfigProblem(source, 0, "", f"number {number} must look like section.key=value"))
             continue
-        layer = refuse_unsound(Layer(LayerName.FLAGS, source, parsed))
+        layer = Layer(LayerName.FLAGS, source, parsed).refuse(find_unsound(parsed))
         problems.extend(layer.problems)
         merged = lay_over(merged, layer.values, 0)
     return Layer(LayerName.FLAGS, source, merged.tree, problems=tuple(problems))

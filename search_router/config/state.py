@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from search_router.config.schema import ReceiptsConfig
+from search_router.errors import WorkspaceError
 
 APPLICATION = "search-router"
 
@@ -59,6 +61,16 @@ def find_state_paths(receipts: ReceiptsConfig, environ: Mapping[str, str], user_
 
 
 def absolute(text: str, base: Path | None = None) -> Path:
-    """The path with `~` expanded, below `base` (default: the working directory) when it is relative, without `..`."""
-    expanded = Path(text).expanduser()
-    return Path(os.path.abspath((base or Path.cwd()) / expanded))  # noqa: PTH100 - resolve() would follow links
+    """The path with `~` expanded, without `..`, and below `base` (default: the working directory) when it is relative.
+
+    A `~name` of no known user is a plain name, as in a shell. Raises WorkspaceError when the working directory is gone.
+    """
+    path = Path(text)
+    with contextlib.suppress(RuntimeError):
+        path = path.expanduser()
+    try:
+        return Path(os.path.abspath(base / path if base else path))  # noqa: PTH100 - resolve() would follow links
+    except FileNotFoundError as error:
+        raise WorkspaceError(
+            f"The working directory is gone, so {text!r} names nothing.", remedy="Change to a directory that exists."
+        ) from error

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from search_router.config.keys import Table, as_table, dotted
-from search_router.config.layers import Layer, remove
+from search_router.config.keys import Table, as_table
+from search_router.config.layers import Layer
 from search_router.config.schema import Config
 from search_router.config.shape import EXPERT_KEYS
 
@@ -21,12 +20,8 @@ def keep_trusted(layer: Layer, experts: frozenset[str], user_file: str) -> Layer
     `experts` are those that a more trusted layer defines. Keys that the schema does not have stay in, so that they are reported as
     unknown and not as forbidden.
     """
-    values, problems = layer.values, list(layer.problems)
-    for path in _forbidden(layer.values, experts):
-        message = f"may not be set by a project file (it comes with the repository); set it in {user_file}, the environment or a flag"
-        problems.append(layer.problem(path, dotted(path), message))
-        values = remove(values, path)
-    return replace(layer, values=values, problems=tuple(problems)) if len(problems) > len(layer.problems) else layer
+    message = f"may not be set by a project file (it comes with the repository); set it in {user_file}, the environment or a flag"
+    return layer.refuse((path, message) for path in _forbidden(layer.values, experts))
 
 
 def _forbidden(values: Table, experts: frozenset[str]) -> Iterator[tuple[str, ...]]:
