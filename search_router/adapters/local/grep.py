@@ -1,0 +1,217 @@
+"""The `grep` expert: exact text and keywords in live work trees, by ripgrep or `git grep`, ranked.
+
+Every call reads the files as they are now, so there is no index that could be stale and no content hash to give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import anyio
+
+from search_router.adapters.local.git_grep import GIT_GREP_NOTE
+from search_router.adapters.local.grep_engine import Engine, EngineChoice, choose_engine
+from search_router.adapters.local.grep_nothing import explain_nothing
+from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, read_patterns
+from search_router.adapters.local.grep_rank import Place, Tally, rank_places
+from search_router.adapters.local.grep_run import Allowance, ProjectRun, RunReport, Target
+from search_router.adapters.local.grep_scope import globs_for_language, has_parent_ignore_file, holds_scope, nested_roots, read_scope_path
+from search_router.config.schema import GrepConfig
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project
+
+PARALLEL_PROJECTS = 2
+SHARE_FOR_READING = 0.8
+"""Of the budget; ranking what was read by then, and answering in time, needs the rest."""
+EXPLAIN_SECONDS = 0.5
+EXPLAINED_PROJECTS = 5
+_NOTES_KEPT = 12
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One call on its way: what each project's run came to, in the order of the call's projects."""
+
+    tally: Tally
+    allowance: Allowance = field(default_factory=Allowance)
+    reports: dict[str, RunReport] = field(default_factory=dict[str, RunReport])
+    failures: dict[str, ExpertError] = field(default_factory=dict[str, ExpertError])
+    is_late: bool = False
+
+
+class GrepExpert:
+    """Searches live files. Holds nothing between calls but the choice of its engine."""
+
+    def __init__(self, id: str, config: GrepConfig, *, engine: EngineChoice = "auto") -> None:  # noqa: A002
+        self._config = config
+        self._choice: EngineChoice = engine
+        self._engine: Engine | None = None
+        self._card = ExpertCard(
+            id=id,
+            kind=config.kind,
+            precision_class=config.precision_class,
+            engine=config.engine,
+            intents=frozenset(config.intents),
+            languages=frozenset(config.languages) or None,
+            transport="embedded",
+            cap_ms=config.cap_ms,
+            freshness="live: reads the work tree at every call",
+        )
+
+    @property
+    def card(self) -> ExpertCard:
+        return self._card
+
+    async def search(self, call: ExpertCall) -> ExpertResult:
+        """The best places for the call's terms, in the call's projects and nowhere else.
+
+        What was read when 80 % of the budget was gone is answered as `partial`.
+
+        Raises:
+            ExpertError: `rejected` for terms, a regex, a path or a language that cannot be searched; `timeout` when nothing was found
+                in time; `unconfigured`, `unavailable` for a missing engine or root; `crashed` when the engine failed without matches.
+        """
+        patterns = read_patterns(call.sub_query)
+        targets, notes = _targets_of(call)
+        engine = await self._chosen_engine()
+        reading = _Reading(Tally(patterns))
+        with anyio.move_on_after(call.budget_ms / 1000 * SHARE_FOR_READING) as in_time:
+            await self._read_all(engine, targets, reading)
+        reading.is_late = in_time.cancelled_caught
+        _raise_failure(reading, targets, call.budget_ms)
+        if not reading.tally.files and not reading.is_late:
+            notes += await self._explain(engine, targets, reading)
+        return _answer(engine, call, reading, notes)
+
+    async def health(self, projects: tuple[Project, ...]) -> Health:
+        """Whether an engine runs, which one, and its version."""
+        try:
+            engine = await self._chosen_engine()
+        except ExpertError as error:
+            return Health(False, str(error), ExpertStatus(error.failure.value))
+        details = {"engine": engine.name, "program": engine.program}
+        if engine.name == "git":
+            return Health(True, GIT_GREP_NOTE, version=engine.version, details=details)
+        return Health(True, "ready", version=engine.version, details=details)
+
+    async def aclose(self) -> None:
+        """Nothing to release: every child ends with its call."""
+
+    async def _chosen_engine(self) -> Engine:
+        # Two first calls at once may both choose; they choose the same.
+        if self._engine is None:
+            self._engine = await choose_engine(self._config.rg, self._choice)
+        return self._engine
+
+    async def _read_all(self, engine: Engine, targets: Sequence[Target], reading: _Reading) -> None:
+        limiter = anyio.CapacityLimiter(PARALLEL_PROJECTS)
+
+        async def read(target: Target) -> None:
+            async with limiter:
+                if reading.allowance.is_used_up:
+                    return
+                try:
+                    report = await ProjectRun(engine, self._config, target, reading.tally, reading.allowance).search()
+                except ExpertError as error:
+                    reading.failures[target.project.id] = error
+                else:
+                    reading.reports[target.project.id] = report
+
+        async with anyio.create_task_group() as tasks:
+            for target in targets:
+                tasks.start_soon(read, target)
+
+    async def _explain(self, engine: Engine, targets: Sequence[Target], reading: _Reading) -> list[str]:
+        notes: list[str] = []
+        with anyio.move_on_after(EXPLAIN_SECONDS):
+            for target in targets[:EXPLAINED_PROJECTS]:
+                if report := reading.reports.get(target.project.id):
+                    notes += await explain_nothing(engine, self._config, target, report.tracked_ignored)
+        return notes
+
+
+def _targets_of(call: ExpertCall) -> tuple[list[Target], list[str]]:
+    """(what to search, notes on projects that have no such path)."""
+    scope = read_scope_path(call.path)
+    globs = globs_for_language(call.language)
+    targets: list[Target] = []
+    notes: list[str] = []
+    for project in call.projects:
+        if not holds_scope(project.root, scope):
+            notes.append(f"{project.id} has no path {scope!r}")
+            continue
+        below = project.kind == "directory" and has_parent_ignore_file(project.root)
+        targets.append(Target(project, scope, globs, nested_roots(project, call.projects), below))
+    return targets, notes
+
+
+def _raise_failure(reading: _Reading, targets: Sequence[Target], budget_ms: int) -> None:
+    """A pattern that is refused is refused everywhere; other failures are the answer only when no project could be searched."""
+    for failure in reading.failures.values():
+        if failure.failure is FailureClass.REJECTED or len(reading.failures) == len(targets):
+            raise failure
+    if reading.is_late and not reading.tally.files:
+        raise ExpertError(
+            FailureClass.TIMEOUT,
+            f"Nothing was found in the {budget_ms} ms that the search had, and not everything was read.",
+            remedy="Narrow the scope, or allow more time.",
+        )
+
+
+def _answer(engine: Engine, call: ExpertCall, reading: _Reading, notes: list[str]) -> ExpertResult:
+    reports = [reading.reports[p.id] for p in call.projects if p.id in reading.reports]
+    # Where one run was cut short its count is missing, and a count of the others would be too small.
+    counted = reports if len(reports) == len(call.projects) and all(r.files for r in reports) else []
+    places = rank_places(reading.tally, call.intent, call.limit, files=sum(r.files for r in counted), size=sum(r.size for r in counted))
+    notes += [note for report in reports for note in report.notes]
+    notes += _reading_notes(engine, reading)
+    return ExpertResult(
+        hits=tuple(_hit(place, exact=not reading.tally.patterns.by_words) for place in places),
+        partial=_partial(reading, call.budget_ms),
+        notes=tuple(dict.fromkeys(notes))[:_NOTES_KEPT],
+        server_name=engine.name,
+        server_version=engine.version,
+    )
+
+
+def _reading_notes(engine: Engine, reading: _Reading) -> list[str]:
+    notes = [GIT_GREP_NOTE] if engine.name == "git" else []
+    patterns: Patterns = reading.tally.patterns
+    if patterns.dropped:
+        notes.append(f"only the first {MAX_TERMS} terms were searched, {patterns.dropped} were left out")
+    binary = sorted(file.path for file in reading.tally.files.values() if file.is_binary)
+    if binary:
+        notes.append(f"{len(binary)} file(s) turned out to be binary and were read up to their first NUL byte only: {binary[0]!r}")
+    return notes
+
+
+def _partial(reading: _Reading, budget_ms: int) -> str | None:
+    reasons: list[str] = []
+    if reading.allowance.is_used_up:
+        reasons.append("too many matches: only the first that were read are ranked; use rarer words or a narrower scope")
+    if reading.is_late:
+        reasons.append(f"not everything was read within {SHARE_FOR_READING:.0%} of {budget_ms} ms")
+    reasons += [f"project {project}: {failure.message}" for project, failure in sorted(reading.failures.items())]
+    return "; ".join(reasons) or None
+
+
+def _hit(place: Place, *, exact: bool) -> Hit:
+    flags = ("long-line",) * place.is_cut + ("binary",) * place.is_binary + ("path-not-utf8",) * (not _is_utf8(place.path))
+    return Hit(
+        project=place.project,
+        path=place.path,
+        start_line=place.start_line,
+        end_line=place.end_line,
+        is_exact=exact,
+        native_score=place.score,
+        flags=flags,
+    )
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,58 @@
+"""What a grep engine reports, in one form for ripgrep and git: matching lines, ends of files, and a closing count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+LINE_KEPT = 64 * 1024
+"""Bytes of one output record that are held in memory; the rest of a longer one is read and dropped."""
+LONG_LINE_MATCHES = 50
+"""Of a cut line the text of so many matches is kept, so that it is still known what was found in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineMatch:
+    """One matching line: path relative to the root as the file system spells it (surrogates for bytes that are no UTF-8), 1-based line.
+
+    `is_cut` says that the line is longer than what `text` has of it.
+    """
+
+    path: str
+    line: int
+    text: str
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileEnd:
+    """The end of a file that had matches: bytes read, and whether a NUL byte stopped the reading."""
+
+    path: str
+    size: int
+    is_binary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """The end of a run: how many files and bytes were read, matching or not."""
+
+    files: int
+    size: int
+
+
+MatchEvent = LineMatch | FileEnd | RunEnd
+
+
+class MatchReader(Protocol):
+    """Turns the engine's standard output into events, chunk by chunk, in bounded memory."""
+
+    def feed(self, chunk: bytes) -> Iterable[MatchEvent]: ...
+
+
+def cut_line(text: str, matched: Iterable[str], max_columns: int) -> tuple[str, bool]:
+    """(text, is_cut): a line of at most `max_columns` characters as it is, a longer one as its head and what matched in it."""
+    if len(text) <= max_columns:
+        return text, False
+    return " ".join((text[:max_columns], *list(matched)[:LONG_LINE_MATCHES])), True

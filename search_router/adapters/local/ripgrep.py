@@ -1,0 +1,186 @@
+"""ripgrep as the engine of the `grep` expert: its command line, its `--json` stream, its exit codes.
+
+The stream is one JSON object a line: begin, match, end (each with a path) and a closing summary. Paths and lines that are not UTF-8
+come as base64. `--max-columns` has no effect on it (measured, 15.2): a line of 10 MB is a record of 10 MB, so records are read in
+bounded memory here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line
+from search_router.adapters.local.grep_patterns import Patterns
+from search_router.errors import ExpertError, FailureClass
+
+MAX_LINES_PER_FILE = 500
+"""Matching lines of one file that ripgrep reports; counts are dampened, so that more would not change the ranking."""
+_GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
+_BAD_PATTERN = ("regex parse error", "size limit", "not allowed in a regex", "error parsing")
+# A quote inside a JSON string stands behind a backslash, so that these bytes cannot be part of a string.
+_AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+)')
+_SUBMATCH = re.compile(r'"match":\{"text":("(?:[^"\\]|\\.)*")\}')
+_SUBMATCHES_KEPT = 4096
+
+
+def ripgrep_listing(
+    program: str, *, threads: int, max_file_bytes: int | None, is_git: bool, nested: Sequence[str], globs: Sequence[str]
+) -> list[str]:
+    """The part of the command line that chooses files by git's own ignore rules, without `--files` or patterns.
+
+    Hidden files are searched, `.git` is not; `.ignore` and `.rgignore` are no rules of git. A language is a file type and not a
+    `--glob`, because ripgrep takes a positive glob as an order to search ignored files too (measured).
+    """
+    argv = [program, "--no-config", "--hidden", "--glob", "!.git", "--no-ignore-dot", "-j", str(threads)]
+    if max_file_bytes is not None:
+        argv += ["--max-filesize", str(max_file_bytes)]
+    if not is_git:
+        argv.append("--no-require-git")
+    for root in nested:
+        argv += ["--glob", "!/" + _GLOB_SPECIAL.sub(r"\\\1", root)]
+    for glob in globs:
+        argv += ["--type-add", f"scoped:{glob}"]
+    return [*argv, "--type", "scoped"] if globs else argv
+
+
+def ripgrep_search(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
+    """The whole command line: user text only behind `-e`, paths only behind `--`."""
+    argv = [*listing, "--json", "--max-count", str(MAX_LINES_PER_FILE)]
+    if patterns.fixed:
+        argv.append("--fixed-strings")
+    if patterns.ignore_case:
+        argv.append("--ignore-case")
+    if patterns.whole_words:
+        argv.append("--word-regexp")
+    for spelling in patterns.spellings:
+        argv += ["-e", spelling]
+    return [*argv, "--", *paths]
+
+
+def judge_ripgrep(code: int, stderr: str, *, found: bool) -> str | None:
+    """A note for the caller when ripgrep complained, None when it did not.
+
+    Exit code 2 can come with matches (one unreadable file among many): they count, and the complaint becomes the note.
+
+    Raises:
+        ExpertError: `rejected` for a pattern that is no regex, `crashed` for any other failure without matches.
+    """
+    if code in (0, 1):
+        return None
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    if not found and any(marker in stderr for marker in _BAD_PATTERN):
+        said = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), lines[0].removeprefix("rg: "))
+        raise ExpertError(
+            FailureClass.REJECTED,
+            f"The pattern is not a regular expression that ripgrep can run: {said[:200]}.",
+            remedy="Mend the pattern, or ask for it as a quoted string.",
+        )
+    unread = [line for line in lines if "os error" in line]
+    if code == 2 and unread:
+        return f"{len(unread)} path(s) could not be read, the first: {unread[0].removeprefix('rg: ')[:200]}"
+    if found:
+        return f"ripgrep ended with exit code {code}: {lines[0][:200] if lines else 'no message'}"
+    raise ExpertError(FailureClass.CRASHED, f"ripgrep ended with exit code {code} and no matches.", detail=stderr)
+
+
+class RipgrepReader:
+    """Reads the `--json` stream. Holds at most one record, and of a record at most LINE_KEPT bytes."""
+
+    def __init__(self, max_columns: int) -> None:
+        self._max_columns = max_columns
+        self._held = bytearray()
+        self._long: _LongRecord | None = None
+        self._path = ""
+
+    def feed(self, chunk: bytes) -> Iterable[MatchEvent]:
+        *records, rest = chunk.split(b"\n")
+        for record in records:
+            if self._long is not None:
+                self._long.feed(record)
+                event, self._long = self._long.match(self._path, self._max_columns), None
+            elif len(self._held) + len(record) > LINE_KEPT:
+                self._long = self._open_long(record)
+                event, self._long = self._long.match(self._path, self._max_columns), None
+            else:
+                event = self._read(bytes(self._held) + record)
+                self._held.clear()
+            if event is not None:
+                yield event
+        if self._long is not None:
+            self._long.feed(rest)
+        elif len(self._held) + len(rest) > LINE_KEPT:
+            self._long = self._open_long(rest)
+        else:
+            self._held += rest
+
+    def _open_long(self, more: bytes) -> _LongRecord:
+        long = _LongRecord()
+        long.feed(bytes(self._held))
+        long.feed(more)
+        self._held.clear()
+        return long
+
+    def _read(self, record: bytes) -> MatchEvent | None:
+        parsed: dict[str, Any] = json.loads(record)
+        data: dict[str, Any] = parsed["data"]
+        match parsed["type"]:
+            case "begin":
+                self._path = _path_of(data["path"])
+                return None
+            case "match":
+                matched = (_text_of(part["match"]) for part in data["submatches"])
+                text, is_cut = cut_line(_text_of(data["lines"]), matched, self._max_columns)
+                return LineMatch(self._path, int(data["line_number"]), text, is_cut)
+            case "end":
+                return FileEnd(self._path, int(data["stats"]["bytes_searched"]), data["binary_offset"] is not None)
+            case "summary":
+                return RunEnd(int(data["stats"]["searches"]), int(data["stats"]["bytes_searched"]))
+            case _:
+                return None
+
+
+class _LongRecord:
+    """A record that is too long to hold: its head, its line number, and what matched in the first kilobytes of its match list."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._seam = b""
+        self._line: int | None = None
+        self._matched = bytearray()
+
+    def feed(self, part: bytes) -> None:
+        if len(self._head) < LINE_KEPT:
+            self._head += part[: LINE_KEPT - len(self._head)]
+        if self._line is None:
+            window = self._seam + part
+            # The number must be complete: ask for the comma behind it.
+            found = _AFTER_TEXT.search(window)
+            if found is None or found.end() == len(window):
+                self._seam = window[-64:]
+                return
+            self._line = int(found[1])
+            part = window[found.end() :]
+        self._matched += part[: max(0, _SUBMATCHES_KEPT - len(self._matched))]
+
+    def match(self, path: str, max_columns: int) -> LineMatch | None:
+        """The match, or None when the record was none (only matches grow that long)."""
+        if self._line is None:
+            return None
+        head = self._head.decode("utf-8", "replace").partition('"lines":{"text":"')[2]
+        texts = (json.loads(found) for found in _SUBMATCH.findall(self._matched.decode("utf-8", "replace")))
+        text, _ = cut_line(head, texts, max_columns)
+        return LineMatch(path, self._line, text, True)
+
+
+def _path_of(data: dict[str, str]) -> str:
+    path = data["text"] if "text" in data else os.fsdecode(base64.b64decode(data["bytes"]))
+    return path.removeprefix("./")
+
+
+def _text_of(data: dict[str, str]) -> str:
+    return data["text"] if "text" in data else base64.b64decode(data["bytes"]).decode("utf-8", "replace")
