@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -13,6 +12,7 @@ Table = Mapping[str, Any]
 """A TOML table: values are str, int, float, bool, dates, lists and tables."""
 
 SHOWN_CHARACTERS = 60
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SECRET = re.compile(r"token|secret|password|key", re.IGNORECASE)
 _CHOSEN_BY_USERS = {"workspace": {2}, "priors": {1, 2}, "experts": {1}}
@@ -36,7 +36,7 @@ def dotted(path: KeyPath) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            name = part if _BARE_KEY.fullmatch(part) else json.dumps(part, ensure_ascii=False)
+            name = part if _BARE_KEY.fullmatch(part) else quote(part)
             text += f".{name}" if text else name
     return text
 
@@ -94,7 +94,21 @@ def show_value(value: object) -> str:
         return "{" + ", ".join(f"{dotted((k,))} = {show_value(v)}" for k, v in table.items()) + "}"
     if array is not None:
         return "[" + ", ".join(map(show_value, array)) + "]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
+    if isinstance(value, str):
+        return quote(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def quote(text: str) -> str:
+    """The text as a TOML basic string. What does not print is escaped: a stranger's file must not steer the reader's terminal."""
+    return f'"{"".join(_ESCAPES.get(character) or _printable(character) for character in text)}"'
+
+
+def _printable(character: str) -> str:
+    code = ord(character)
+    if character.isprintable():
+        return character
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def show_briefly(path: KeyPath, value: object) -> str:

@@ -156,7 +156,7 @@ def test_reserved_names_are_no_keys_and_others_with_one_underscore_are_noted(des
         ({"SEARCH_ROUTER__FUSION": "{k=1}", "SEARCH_ROUTER__FUSION__K": "2"}, "SEARCH_ROUTER__FUSION__K", "set twice"),
         ({"SEARCH_ROUTER__FUSION": "1", "SEARCH_ROUTER__FUSION__K": "2"}, "SEARCH_ROUTER__FUSION__K", "is below fusion"),
         ({"SEARCH_ROUTER__HTTP__HOST": os.fsdecode(b"\xff")}, "http.host", "not UTF-8"),
-        ({"SEARCH_ROUTER__WORKSPACE__NAMES__" + os.fsdecode(b"\xff"): "x"}, 'workspace.names."\udcff"', "not UTF-8"),
+        ({"SEARCH_ROUTER__WORKSPACE__NAMES__" + os.fsdecode(b"\xff"): "x"}, 'workspace.names."\\udcff"', "not UTF-8"),
     ],
 )
 def test_a_variable_that_cannot_be_understood_is_a_mistake(desk: Desk, variables: dict[str, str], key: str, message: str) -> None:

@@ -202,3 +202,7 @@ def test_a_secret_is_told_by_its_key_and_never_shown(path: KeyPath, secret: bool
 def test_values_are_shown_as_toml_writes_them() -> None:
     assert show_value({"a": [1, 0.5, True, 'q"'], "b c": {}}) == '{a = [1, 0.5, true, "q\\""], "b c" = {}}'
     assert show_briefly(("a",), "x" * 100) == '"' + "x" * 59 + "…"
+
+
+def test_what_does_not_print_is_escaped() -> None:
+    assert show_value("\x1b[2J \x9b \u202e \x7f \U000e0001 é 日") == '"\\u001b[2J \\u009b \\u202e \\u007f \\U000e0001 é 日"'
