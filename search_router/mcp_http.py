@@ -18,6 +18,7 @@ from typing import Any, Literal
 import uvicorn
 from mcp.server import Server
 from mcp.server.sse import SseServerTransport
+from mcp.server.streamable_http import EventStore
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -35,6 +36,7 @@ PATHS: dict[HttpKind, str] = {"http": "/mcp", "sse": "/sse"}
 HEALTH_PATH = "/healthz"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 GRACE_SECONDS = 3
+RETRY_MS = 500
 
 
 def principal_of(token: str | None) -> str:
@@ -121,8 +123,13 @@ async def _tell_health(_: Request) -> JSONResponse:
     return JSONResponse({"status": "ok", "version": __version__})
 
 
-def mount_server(server: Server[Any], http: HttpConfig, token: str | None, kind: HttpKind = "http") -> Starlette:
-    """Any MCP server behind our guards, limits and health check."""
+def mount_server(
+    server: Server[Any], http: HttpConfig, token: str | None, kind: HttpKind = "http", events: EventStore | None = None
+) -> Starlette:
+    """Any MCP server behind our guards, limits and health check.
+
+    With `events`, older clients can resume a broken stream; the router keeps none, because asking again costs less than remembering.
+    """
     callers = allowed_callers(http)
     routes: list[Route | Mount] = [Route(HEALTH_PATH, _tell_health, methods=["GET"])]
     if kind == "http":
@@ -131,6 +138,8 @@ def mount_server(server: Server[Any], http: HttpConfig, token: str | None, kind:
             max_request_body_size=http.max_body_bytes,
             transport_security=callers,
             host=http.host,
+            event_store=events,
+            retry_interval=RETRY_MS if events is not None else None,
             custom_starlette_routes=[route for route in routes if isinstance(route, Route)],
         )
     else:

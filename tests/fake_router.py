@@ -140,8 +140,10 @@ class FakeRouter:
         return Answer(
             status=status,
             classification=Classification(intent=Intent.IDENTIFIER, confidence=0.9, abstained=False, runner_up=None, rules=()),
-            experts=(ExpertReport(id="grep", status=ExpertStatus.OK, latency_us=10, results=1, sub_query="literal: x", reason="prior 1.0"),),
-            stages=(StageReport(stage="fuse", active=True, reason="", in_=1, out=1, ms=0.1),),
+            experts=(
+                ExpertReport(id="grep", status=ExpertStatus.OK, latency_us=10, results=1, sub_query="literal: x", reason="prior 1.0"),
+            ),
+            stages=(StageReport.model_validate({"stage": "fuse", "active": True, "reason": "", "in": 1, "out": 1, "ms": 0.1}),),
             budget=BudgetReport(latency_ms=3000, used_ms=1.0, max_experts=6, asked=1),
             config=CONFIG,
             receipt=_receipt(),
