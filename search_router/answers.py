@@ -18,6 +18,12 @@ class FetchRequest(Edge):
     max_characters: int | None = Field(default=None, ge=200, le=1_000_000, description="Budget of the whole answer's text.")
 
 
+class ReceiptRequest(Edge):
+    """Which receipt to read."""
+
+    id: str = Field(min_length=1, max_length=256, description="The `receipt.id` of an earlier answer.")
+
+
 class FetchedItem(Edge):
     """The text behind one id, read from disk (or git) for this answer."""
 

@@ -19,7 +19,7 @@ from search_router.errors import EvidenceError
 from search_router.router.fuse import Fused
 from search_router.router.identity import Candidate, FileKey
 from search_router.router.tiers import STALE, judge_trust, sub_scores
-from search_router.schema import Confidence, Evidence, ExpertCard, FileFacts, SearchRequest, Source
+from search_router.schema import Evidence, ExpertCard, FileFacts, SearchRequest, Shape, Source
 
 HASH_DIGITS = 12
 ID_SAFE = "/._-+@~,()[] "
@@ -156,11 +156,13 @@ def _commit_item(fused: Fused, cards: Mapping[str, ExpertCard], sources: tuple[S
 
 
 def cut_snippet(candidate: Candidate, file: FileFacts, request: SearchRequest, output: OutputConfig) -> tuple[str, bool]:
-    """(snippet, whether a line was cut). A skim shows the signature and the lines around the best hit; full shows the whole range."""
+    """(snippet, whether a line was cut). A skim shows the signature and the lines around the best hit, a symbol list the signature alone."""
     lines = file.text.split("\n")
     start, end = candidate.start_line or 1, min(candidate.end_line or 1, len(lines))
     whole = lines[start - 1 : end]
-    if request.detail == "full" or len(whole) <= output.snippet_lines:
+    if request.expected_shape is Shape.SYMBOL_LIST:
+        chosen = whole[:1]
+    elif request.detail == "full" or len(whole) <= output.snippet_lines:
         chosen = whole
     else:
         focus = min(candidate.votes, key=lambda v: (v.rank, v.expert)).place
@@ -191,5 +193,3 @@ def _scope_match(request: SearchRequest, path: str, language: str | None) -> flo
 def _finite(score: float | None) -> float | None:
     return None if score is None or score != score or score in (float("inf"), float("-inf")) else round(score, 6)
 
-
-CONFIDENCE_ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}

@@ -240,7 +240,8 @@ async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Ans
         return trace.answer(Status.FAILED, empty_reason=EmptyReason.ALL_EXPERTS_FAILED, error=error)
     if failed:
         trace.notes.append("absence is not proven: " + ", ".join(f"{r.call.expert} {r.status.value}" for r in failed))
-    manifests = [await read_manifest(p) for p in projects]
+    workspace = trace.surroundings.workspace
+    manifests = [await read_manifest(p, nested=workspace.below(p)) for p in projects]
     if not any(m.entries for m in manifests):
         trace.notes.append(
             "no file here is searchable: " + (f"{sum(len(m.left_out) for m in manifests)} were left out" if manifests else "none")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from search_router.answers import FetchAnswer, RegistryAnswer
-from search_router.schema import Answer, Confidence, Evidence, ExpertStatus, Shape, Status
+from search_router.schema import Answer, Confidence, Evidence, ExpertStatus, Status
 
 FAILED = frozenset(ExpertStatus) - {ExpertStatus.OK, ExpertStatus.EMPTY, ExpertStatus.SKIPPED}
 
 
-def render_answer(answer: Answer, budget: int, shape: Shape = Shape.RANKED_EVIDENCE) -> str:
+def render_answer(answer: Answer, budget: int) -> str:
     """At most `budget` characters: a head line, one block an item, then what failed, what was cut, and the receipt."""
     tail = _tail_lines(answer)
     if answer.error is not None:
@@ -18,9 +18,9 @@ def render_answer(answer: Answer, budget: int, shape: Shape = Shape.RANKED_EVIDE
     room = budget - sum(len(line) + 1 for line in [*lines, *tail]) - 80
     shown = 0
     for number, item in enumerate(answer.evidence, start=1):
-        block = _item_block(number, item, shape)
+        block = _item_block(number, item)
         if len(block) > room:
-            block = _item_block(number, item, shape, snippet=False)
+            block = _item_block(number, item, snippet=False)
         if len(block) > room:
             break
         lines.append(block)
@@ -43,7 +43,7 @@ def _head_line(answer: Answer) -> str:
     return f"{len(answer.evidence)} items · {how} · {', '.join(asked)} · {answer.budget.used_ms:.0f} ms"
 
 
-def _item_block(number: int, item: Evidence, shape: Shape, *, snippet: bool = True) -> str:
+def _item_block(number: int, item: Evidence, *, snippet: bool = True) -> str:
     experts = " ".join(f"{s.expert}#{s.rank}" for s in item.sources)
     trust = f"{item.tier.value}, {item.confidence.value}"
     flags = f" !{' !'.join(item.flags)}" if item.flags else ""
@@ -56,7 +56,7 @@ def _item_block(number: int, item: Evidence, shape: Shape, *, snippet: bool = Tr
     block = f"{number}. {item.id}{name}\n   [{trust}] {experts}{flags}"
     if item.confidence is Confidence.LOW and item.nuance:
         block += f" · {item.nuance}"
-    if snippet and item.snippet and shape is not Shape.SYMBOL_LIST:
+    if snippet and item.snippet:
         block += "\n" + "\n".join(f"   | {line}" for line in item.snippet.split("\n"))
     return block
 

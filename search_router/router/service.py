@@ -26,7 +26,8 @@ from search_router.answers import (
     RegisteredProject,
     RegistryAnswer,
 )
-from search_router.config.loader import LoadedConfig, load_config, note_drift
+from search_router.config.drift import note_drift
+from search_router.config.loader import LoadedConfig, load_config
 from search_router.errors import RequestRejected
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
@@ -35,6 +36,7 @@ from search_router.router.fanout import Progress
 from search_router.router.fetch import Fetcher
 from search_router.router.libraries import LibraryCatalog
 from search_router.router.pipeline import Surroundings, Trace, run_request
+from search_router.router.render import render_answer, render_fetch, render_registry
 from search_router.router.request import parse_fetch
 from search_router.router.seal import Caller, Sealer
 from search_router.router.workspace import Workspace, discover_workspace
@@ -153,6 +155,18 @@ class Router:
         """One receipt of this store, whichever process wrote it. Raises ReceiptNotFound."""
         return await self._sealer.read(receipt_id)
 
+    def render(self, answer: Answer) -> str:
+        """The answer as compact text for a model, within the configured budget."""
+        return render_answer(answer, self.loaded.config.output.text_characters)
+
+    def render_fetch(self, answer: FetchAnswer) -> str:
+        """Fetched evidence as text with line numbers."""
+        return render_fetch(answer)
+
+    def render_registry(self, answer: RegistryAnswer) -> str:
+        """The registry as text."""
+        return render_registry(answer)
+
     async def _surroundings(self) -> Surroundings:
         return Surroundings(
             config=self.loaded.config,
@@ -215,7 +229,7 @@ async def open_router(
         stack.push_async_callback(_close_experts, experts)
         build = await anyio.to_thread.run_sync(read_build)
         drift = note_drift(loaded.paths, loaded)
-        notes = (drift,) if drift else ()
+        notes = (*loaded.notes, *workspace.notes, *((drift,) if drift else ()))
         sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
         yield Router(loaded, workspace, experts, sealer, store, build, notes)
 
