@@ -192,4 +192,3 @@ def _scope_match(request: SearchRequest, path: str, language: str | None) -> flo
 
 def _finite(score: float | None) -> float | None:
     return None if score is None or score != score or score in (float("inf"), float("-inf")) else round(score, 6)
-
