@@ -23,6 +23,7 @@ from starlette.requests import Request
 from search_router import __version__
 from search_router.errors import ReceiptError, ReceiptNotFound, SearchRouterError
 from search_router.mcp_catalog import DESCRIPTION, INSTRUCTIONS, RECEIPT_TEMPLATE, TITLE, tools
+from search_router.mcp_departure import departure_of
 from search_router.router_api import Progress, RouterApi
 from search_router.schema import Answer, Edge, ReceiptRef, Status
 from search_router.wire_text import encodable, encodable_json
@@ -136,9 +137,11 @@ class _Front:
             known = ", ".join(self._handlers)
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {encodable(params.name)[:100]}. The tools are {known}.")
         try:
-            return await handler(context, params.arguments or {})
+            with departure_of(context.request).cancels():
+                return await handler(context, params.arguments or {})
         except SearchRouterError as error:
             return _refusal(error.code, str(error))
+        raise MCPError(code=types.CONNECTION_CLOSED, message="The client left before the answer.")
 
     async def _search(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
         answer = await self._router.search(
