@@ -30,6 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from search_router import __version__
 from search_router.config.schema import HttpConfig
 from search_router.errors import ConfigError, ConfigProblem
+from search_router.mcp_departure import DepartureWatch
 
 HttpKind = Literal["http", "sse"]
 PATHS: dict[HttpKind, str] = {"http": "/mcp", "sse": "/sse"}
@@ -149,6 +150,8 @@ def mount_server(
             Mount("/messages/", app=transport.handle_post_message),
         ]
         app = Starlette(routes=routes)
+    if kind == "http" and events is None:
+        app.add_middleware(DepartureWatch)
     if token:
         app.add_middleware(TokenGuard, token=token)
     app.add_middleware(CallerGuard, settings=callers)
@@ -184,12 +187,24 @@ def bind(http: HttpConfig) -> socket.socket:
         raise ConfigError((ConfigProblem("effective configuration", 0, "http.port", message),)) from error
 
 
+def listener_config(app: Starlette) -> uvicorn.Config:
+    """uvicorn with the h11 parser whatever else is installed, logging only what standard logging lets through."""
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
 async def listen(app: Starlette, sock: socket.socket, url: str) -> None:
     """Serve until SIGTERM or SIGINT; running requests have GRACE_SECONDS to end, then they are cancelled and waited for briefly."""
-    config = uvicorn.Config(
-        app, http="h11", ws="none", lifespan="on", access_log=False, log_config=None, timeout_graceful_shutdown=GRACE_SECONDS
-    )
-    listener = _Listener(config)
+    listener = _Listener(listener_config(app))
     listener.url = url
     await listener.serve(sockets=[sock])
     if running := set(listener.server_state.tasks):

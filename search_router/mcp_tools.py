@@ -23,8 +23,9 @@ from starlette.requests import Request
 from search_router import __version__
 from search_router.errors import ReceiptError, ReceiptNotFound, SearchRouterError
 from search_router.mcp_catalog import DESCRIPTION, INSTRUCTIONS, RECEIPT_TEMPLATE, TITLE, tools
+from search_router.mcp_departure import departure_of
 from search_router.router_api import Progress, RouterApi
-from search_router.schema import Answer, Edge, ReceiptRef, Status
+from search_router.schema import Edge, ReceiptRef, Status
 from search_router.wire_text import encodable, encodable_json
 
 NAME = "search-router"
@@ -136,9 +137,11 @@ class _Front:
             known = ", ".join(self._handlers)
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {encodable(params.name)[:100]}. The tools are {known}.")
         try:
-            return await handler(context, params.arguments or {})
+            with departure_of(context.request).cancels():
+                return await handler(context, params.arguments or {})
         except SearchRouterError as error:
             return _refusal(error.code, str(error))
+        raise MCPError(code=types.CONNECTION_CLOSED, message="The client left before the answer.")
 
     async def _search(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
         answer = await self._router.search(
@@ -146,8 +149,9 @@ class _Front:
         )
         text = self._router.render(answer)
         refused = answer.status in REFUSALS
-        if refused and answer.error is not None and answer.error.message not in text:
-            text = f"{_first_line(answer)}\n{text}"
+        error = answer.error
+        if refused and error is not None and error.message not in text:
+            text = f"{answer.status.value}: {error.code}: {error.message} {error.remedy}".rstrip() + f"\n{text}"
         return _result(context, text, answer, answer.receipt, is_error=refused)
 
     async def _fetch(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
@@ -207,11 +211,6 @@ def _refusal(code: str, text: str) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=encodable(f"{code}: {text}"))], is_error=True, _meta={"search-router/error": {"code": code}}
     )
-
-
-def _first_line(answer: Answer) -> str:
-    error = answer.error
-    return answer.status.value if error is None else f"{answer.status.value}: {error.code}: {error.message} {error.remedy}".strip()
 
 
 def _names(raw: Mapping[str, Any]) -> str:
