@@ -40,7 +40,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"(?i)\b(bearer)\s{1,8}[A-Za-z0-9._~+/=-]{6,}"), rf"\1 {REMOVED}"),
     (re.compile(r"\b(Basic|basic)\s{1,8}(?=[A-Za-z+/]{0,64}[0-9=])[A-Za-z0-9+/=]{8,}"), rf"\1 {REMOVED}"),
-    (re.compile(rf"(?i)(?<![A-Za-z])({_NAME})(['\"]?\s{{0,8}}[:=]\s{{0,8}})(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s'\"&,;]+)"), rf"\1\2{REMOVED}"),
+    (re.compile(rf"(?i)({_NAME})(['\"]?\s{{0,8}}[:=]\s{{0,8}})(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s'\"&,;]+)"), rf"\1\2{REMOVED}"),
     (re.compile(rf"(?i)(--{_NAME}|--token|--key)(\s{{1,8}})[^\s-]\S*"), rf"\1\2{REMOVED}"),
     (
         re.compile(

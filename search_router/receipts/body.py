@@ -237,7 +237,7 @@ def _expert(report: ExpertReport, facts: ExpertFacts | None, words: Words) -> di
         "results": report.results,
         "bytes_cut": known.bytes_cut,
         "server": {"name": words.free(known.server_name), "version": words.free(known.server_version)},
-        "index_commit": known.index_commit,
+        "index_commit": words.free(known.index_commit),
         "error": words.free(known.error),
     }
 

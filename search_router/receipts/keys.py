@@ -103,10 +103,12 @@ def _load_key(path: Path) -> SigningKey | None:
                 f"The signing key {path} is a symbolic link.", remedy="Name the key file itself, in SEARCH_ROUTER_KEY or `receipts.key`."
             ) from error
         raise _inaccessible(path, error) from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         _check_directory(path.parent)
         _check_owner_and_mode(path, os.fstat(descriptor))
-        pem = file.read(MAX_KEY_BYTES + 1)
+        pem = os.read(descriptor, MAX_KEY_BYTES + 1)
+    finally:
+        os.close(descriptor)
     return SigningKey.of(_parse_private_key(path, pem))
 
 

@@ -56,6 +56,7 @@ CREATE INDEX receipts_by_time ON receipts (time_us, seq);
 """
 COLUMNS = ("seq", "prev", "hash", "envelope", "time_us", "status", "intent", "question_digest", "keyid")
 SELECT_ROWS = "SELECT seq, prev, hash, CAST(envelope AS BLOB), time_us, status, intent, question_digest, keyid FROM receipts"
+SELECT_FORMAT = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +178,8 @@ def read_rows(database: sqlite3.Connection, sql: str, parameters: tuple[float | 
     return [Row(*values) for values in database.execute(sql, parameters)]
 
 
-def _check_identity(path: Path, database: sqlite3.Connection) -> str:
-    application = cast("int", database.execute("PRAGMA application_id").fetchone()[0])
-    version = cast("int", database.execute("PRAGMA user_version").fetchone()[0])
+def check_format(path: Path, application: int, version: int) -> None:
+    """Whether a file with these two pragmas is a log that this program knows. Raises StoreUnavailable."""
     if application != APPLICATION_ID:
         raise damaged(path, "it is not a receipt log")
     if version > SCHEMA_VERSION:
@@ -187,6 +187,10 @@ def _check_identity(path: Path, database: sqlite3.Connection) -> str:
             f"The receipt log {path} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
             remedy="Use the newer search-router that wrote it, or set another `receipts.directory`.",
         )
+
+
+def _check_identity(path: Path, database: sqlite3.Connection) -> str:
+    check_format(path, *cast("tuple[int, int]", database.execute(SELECT_FORMAT).fetchone()))
     found = database.execute("SELECT id, keyid FROM log").fetchall()
     if len(found) != 1 or found[0][0] != path.name.removesuffix(SUFFIX):
         raise damaged(path, "the log id inside is not the one in its name")

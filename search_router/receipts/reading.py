@@ -15,7 +15,17 @@ import aiosqlite
 
 from search_router.errors import ReceiptNotFound
 from search_router.receipts.envelope import parse_envelope
-from search_router.receipts.log import LOCK_WAIT_SECONDS, SELECT_ROWS, Row, log_ids, log_path, log_uri, store_failure
+from search_router.receipts.log import (
+    LOCK_WAIT_SECONDS,
+    SELECT_FORMAT,
+    SELECT_ROWS,
+    Row,
+    check_format,
+    log_ids,
+    log_path,
+    log_uri,
+    store_failure,
+)
 
 MAX_LISTED = 1000
 
@@ -105,6 +115,8 @@ class ReceiptReader:
         path = log_path(self._directory, log)
         try:
             async with _open(path) as database:
+                for application, version in await database.execute_fetchall(SELECT_FORMAT):
+                    check_format(path, application, version)
                 return [Receipt.of(log, Row(*values)) for values in await database.execute_fetchall(sql, parameters)]
         except sqlite3.Error as error:
             raise store_failure(path, error) from error

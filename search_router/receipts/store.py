@@ -111,7 +111,10 @@ class ReceiptStore:
         waiting = _Waiting(make_payload)
         with anyio.move_on_after(self._max_wait_ms / 1000):
             try:
-                await self._send.send(waiting)
+                try:
+                    self._send.send_nowait(waiting)
+                except anyio.WouldBlock:
+                    await self._send.send(waiting)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
                 raise self._closed() from error
             await waiting.done.wait()

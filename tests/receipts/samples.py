@@ -71,7 +71,7 @@ def make_answer(items: int = 10, *, status: Status = Status.ANSWERED) -> Answer:
             ExpertReport(id="history", status=ExpertStatus.SKIPPED, reason="prior 0.1 is below the gate's 0.2"),
         ),
         stages=tuple(
-            StageReport(stage=name, active=True, reason="ran", in_=3, out=2, ms=0.123456)
+            StageReport.model_validate({"stage": name, "active": True, "reason": "ran", "in": 3, "out": 2, "ms": 0.123456})
             for name in ("classify", "plan", "fan-out", "identify", "score", "fuse", "tier")
         ),
         budget=BudgetReport(latency_ms=3000, used_ms=53.77, max_experts=6, asked=2),
@@ -113,9 +113,9 @@ class Ticks:
 
 
 def nonces(prefix: str = "") -> Callable[[], str]:
-    """Distinct nonces; two stores need distinct prefixes of hexadecimal digits."""
+    """Distinct nonces; two stores need distinct prefixes, of at most 4 hexadecimal digits."""
     counter: Iterator[int] = itertools.count(1)
-    return lambda: f"{prefix}{next(counter):0{32 - len(prefix)}x}"[:32][::-1]
+    return lambda: f"{prefix:0<4}{next(counter):08x}".ljust(32, "0")
 
 
 def now_us() -> int:
