@@ -12,7 +12,8 @@ from search_router.schema import Classification, Intent, RuleFired
 
 FULL = 1000
 ASKED = 500
-"""From this weight on, wording that asks makes what is merely named count half."""
+NAMED_SHARE = 3
+"""From the weight ASKED on, wording that asks makes what is merely named count a third."""
 PROSE = RuleFired(rule="conceptual.prose", intent=Intent.CONCEPTUAL, weight=320)
 """The last resort: words that no conceptual rule knows are still a question about how something works."""
 _PLACEHOLDER = re.compile(r"_[a-z]+_|[.,]")
@@ -55,7 +56,8 @@ def _fire_rules(surfaces: Surfaces, tokens: QuestionTokens) -> tuple[RuleFired, 
     matched = [rule for rule in RULES if _matches(rule, texts[rule.surface])]
     asked = any(rule.asks and rule.weight >= ASKED for rule in matched)
     fired = [
-        RuleFired(rule=rule.id, intent=rule.intent, weight=rule.weight // 2 if asked and not rule.asks else rule.weight) for rule in matched
+        RuleFired(rule=rule.id, intent=rule.intent, weight=rule.weight // NAMED_SHARE if asked and not rule.asks else rule.weight)
+        for rule in matched
     ]
     if not any(rule.intent is Intent.CONCEPTUAL for rule in matched) and len(tokens.content_words) >= 2:
         fired.append(PROSE)

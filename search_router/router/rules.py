@@ -51,7 +51,7 @@ _KINDS = (
 )
 _MEMBERS = (
     r"(?:methods?|fields?|members?|attributes?|properties|property|props|constructors?|parameters?|params|arguments?|args|types?|"
-    r"signatures?|getters?|setters?|variants?|overloads?|exceptions?|bounds|annotations?|defaults?|default values?|keyword arguments)"
+    r"signatures?|getters?|setters?|variants?|overloads?|exceptions?|bounds|annotations?|defaults?|default values?|values?|keyword arguments)"
 )
 _RECORDS = r"(?:commits?|prs?|pull requests?|mrs?|merge requests?|patch(?:es)?|changesets?|revisions?)"
 _OURS = re.compile(
@@ -108,7 +108,7 @@ HISTORY = (
     _rule(
         "history.commit-that",
         750,
-        rf" {_RECORDS} (?:that|which|where|when|reach_g|since|by|between|messages?|history|logs?|hash|sha|mentioning|behind|{_PAST}|{_GERUND}) "
+        rf" {_RECORDS} (?:that|which|where|when|reach_g|since|by|between|messages? (?:of|for|about|that|saying|mentioning|with)|history|logs?|hash|sha|mentioning|behind|{_PAST}|{_GERUND}) "
         rf"| (?:pr|pull request|merge request) (?:for|behind|about|on) | (?:all|list|show|any|find)(?: \S+){{0,2}}? commits ",
     ),
     _rule("history.git", 850, r" git (?:log|blame|history|bisect|show|diff|annotate|commits?) | blame (?:for|on|of|_path_|_id_) | bisect "),
@@ -131,6 +131,10 @@ HISTORY = (
     _rule("history.why-no-longer", 900, r" why (?:is|are|do|does|can|did)(?: \S+){1,8}? (?:no longer|any ?more) "),
     _rule("history.once", 600, r" (?:no longer|any ?more|use_p to (?:be|have|exist|live|work|do|support|return)) "),
     _rule("history.past-question", 500, r"\A (?:was|were|did) (?!i )"),
+    _rule("history.how-was", 700, r" how (?:was|were|did) (?!i |my )"),
+    _rule("history.what-was", 550, r" what (?:was|were|did) (?!i |my )"),
+    _rule("history.who-past", 800, r" who (?:\S+ly )?(?!use_p|need|embed|feed)\w+(?:ed|ew) "),
+    _rule("history.record-in-which", 800, rf" {_RECORDS} (?:in which|where|when|number|with which) "),
     _rule("history.did-use-to", 700, r" did(?: \S+){1,8}? use_b to "),
     _rule("history.how-often", 800, rf" how (?:many times|often|frequently) (?:has|have|had|did|was|were|do people) "),
     _rule(
@@ -174,7 +178,7 @@ HISTORY = (
         "history.what-changed",
         800,
         rf" (?:what|anything|something|everything|(?:what|which) \S+(?: in \S+)?)(?: \S+ly| all| else| has| have| was| were| got| been| just){{0,3}} {_PAST} "
-        rf"| (?:what|which)(?: \S+){{0,3}}? (?:did|have|has) (?:\S+ ){{1,4}}?(?:{_ANY}) ",
+        rf"| (?:what|which)(?: \S+){{0,3}}? (?:did|have|has) (?!to )(?:(?!have )\S+ ){{1,4}}?(?:{_ANY}) ",
     ),
     _rule(
         "history.how-changed",
@@ -209,7 +213,7 @@ HISTORY = (
         "history.reason",
         850,
         rf" (?:reasons?|rationale|motivations?|motivated|justification|story|discussion|decision|argument)(?: \S+)? (?:for|behind|to|of|that led to)(?: \S+){{0,3}}?"
-        rf" (?:{_GERUND}|{_BASE}|move|change_b|removal|migration|decision|rewrite|split) | what (?:motivated|prompted|drove|led to|caused us to) ",
+        rf" (?:{_GERUND}|{_BASE}|move|change_b|removal|migration|decision|rewrite|split) | reasons? (?:why|that) (?:\S+ ){{1,8}}?{_ANY} | what (?:motivated|prompted|drove|led to|caused us to) ",
     ),
     _rule("history.revert", 600, r" reverts? (?:of|commit|pr|that) | (?:was|were|been|got) (?:reverted|rolled back) ", "naming"),
     _rule(
@@ -236,7 +240,7 @@ IMPACT = (
         850,
         rf" (?:who|what|which|whose|whatever|whoever|anyone|anything|anybody|everyone|everything|nothing|someone|something)"
         rf"(?: (?!{_AUX} )\S+){{0,4}}? {_STILL}(?:that |which )?{_STILL}(?:use_b|reach_b) ",
-        unless=r" from the (?:env|environment) ",
+        unless=r" from the (?:env|environment) | the (?:text|string|literal|phrase|substring) _| reach_b (?!(?:\S+ ){0,3}?(?:_|directly|it |from ))",
     ),
     _rule(
         "cross-repo-impact.being",
@@ -264,11 +268,38 @@ IMPACT = (
         650,
         r" (?:about|going|planning|plan|intend) to change_b | (?:considering|thinking (?:about|of)|planning on|planning) change_g ",
     ),
+    _rule("cross-repo-impact.each-edge", 750, r" (?:every|all|any|each|other|remaining) (?:\S+ )?use_b (?:of|to|from) "),
+    _rule(
+        "cross-repo-impact.many-callers",
+        800,
+        r" (?:callers?|consumers?|dependents?|importers?|call ?sites?|usages?) (?:does|do|are|is|left|still|remain|exist|there)\b",
+    ),
+    _rule(
+        "cross-repo-impact.paths",
+        700,
+        rf" (?:what|which|all|every|any|paths?|list|show)(?: \S+){{0,3}}? (?:lead|leads|leading|flow|flows|end up|ends up|go|goes) (?:to|in|into|at|calling) (?:the )?{_THING} ",
+    ),
+    _rule(
+        "cross-repo-impact.have-to",
+        850,
+        r" (?:have|need|needs|has|got) to (?:be )?(?:change_[bp]|touch|reach_b|make_[bp])(?: \S+){0,4}? (?:if|when|after|once|before|because) | (?:has|have|needs) to be (?:change_p|adapted) ",
+    ),
+    _rule(
+        "cross-repo-impact.change-affects",
+        900,
+        rf" (?:{_GERUND}|dropping|{_BASE}) (?:\S+ ){{1,8}}?(?:break|breaks|affects?|impacts?|hurt|cause problems) ",
+        unless=r" (?:why|how) (?:does|do|did|is|are) ",
+    ),
+    _rule(
+        "cross-repo-impact.how-used",
+        900,
+        r" how (?:is|are|do|does)(?: \S+){1,6}? (?:use_p|use_b) (?:across|throughout|in other|by other|by the other|elsewhere) ",
+    ),
     _rule("cross-repo-impact.reachable", 700, r" reachable (?:from|by|via) | callees of "),
     _rule("cross-repo-impact.any", 750, rf" (?:any|other)(?: \S+){{1,3}}? {_STILL}use_b ", unless=r" any way to "),
     _rule(
         "cross-repo-impact.callers",
-        850,
+        900,
         r" (?:callers?|call ?sites?|use_b sites?|use sites?|dependents?|dependants?|importers?|usages?|invocations?|instantiations?|reverse dependenc(?:y|ies)"
         r"|inbound \S+|incoming use_b|users|referrers|fan-in)(?: of| to| for| in| across) | fan-in | find (?:all )?(?:use_b|usages?) | who all "
         r"| (?:call|use_b) (?:graph|hierarchy|tree|chains?|paths?|sites?) ",
@@ -408,7 +439,7 @@ CONCEPTUAL = (
     _rule(
         "conceptual.how",
         550,
-        r" how (?:do|does|is|are|will|would|exactly|it|the|this|that|these|we|\S+s) ",
+        r" how (?:do|does|is|are|will|would|exactly|it|the|this|that|these|we|(?!was )\S+s) ",
         unless=r" how (?:do|would) (?:i|you|one) | how old | how does one ",
     ),
     _rule("conceptual.how-i", 300, r" how (?:do|can|should|would) (?:i|you) "),
@@ -427,8 +458,9 @@ CONCEPTUAL = (
         350,
         r" (?:design|mechanism|logic|strategy|approach|rationale|concept|workflow|pipeline|flow|semantics|invariants?|trade-?offs?|policy|algorithm|model|pattern|handling) ",
     ),
-    _rule("conceptual.happens", 600, r" what (?:happens|will happen|would happen) "),
+    _rule("conceptual.happens", 600, r" (?:what (?:happens|will happen|would happen)|what is going on|goes on inside) "),
     _rule("conceptual.what-does", 500, r" what (?:does|do)(?: \S+){1,8}? (?:do|mean|represent|handle|control|happen) "),
+    _rule("conceptual.what-acts", 400, r" what (?!is |does |was |has |use_b |breaks |use_)(?:\w+[a-rt-z]s|reach_b) (?!_)"),
     _rule("conceptual.what-is", 250, r" what (?:is|are) "),
     _rule(
         "conceptual.agent",
@@ -462,19 +494,19 @@ IDENTIFIER = (
     _rule(
         "identifier.search",
         600,
-        r" (?:grep|rg|ripgrep|search (?:the |our |all |in )?(?:\S+ )?for|substrings?|placeholder text|look for the literal|exact match(?:es)?|exact (?:text|string|phrase)|verbatim|literally|occurrences?(?: of)?|mentions?(?: of)?|lines? (?:with|that|matching|containing)|"
-        r"containing|contains|hits for|hard-?coded|hard coded|magic (?:number|string|constant|value)) ",
+        r" (?:grep|rg|ripgrep|search (?:the |our |all |in )?(?:\S+ )?for|substrings?|placeholder text|look for the literal|exact match(?:es)?|exact (?:text|string|phrase)|verbatim|literally|occurr?ences?(?: of)?|mentions?(?: of)?|lines? (?:with|that|matching|containing)|"
+        r"containing|contains?|hits for|hard-?coded|hard coded|magic (?:number|string|constant|value)) ",
         unless=r" how (?:does|do|is|are) | (?:commit|commits|pr) that ",
     ),
     _named(
         "identifier.environment",
         700,
-        rf" (?:env|environment)(?: vars?| variables?)? (?:\S+ ){{0,3}}?{_NAME} | {_NAME} (?:\S+ ){{0,3}}?(?:env|environment) ",
+        rf" (?:env|environment)(?: vars?| variables?)? (?:\S+ ){{0,6}}?{_NAME} | {_NAME} (?:\S+ ){{0,3}}?(?:env|environment) ",
     ),
     _named(
         "identifier.setting",
         550,
-        r" (?:constants?|error code|exit code|status code|(?:feature )?(?:flag|toggle)|config(?:uration)? (?:key|option|setting|value|entry|file)|settings?|cookie(?: name)?|header|css class|i18n key|"
+        r" (?:constants?|(?:error|exit|status|http) (?:status )?code|http status|status|(?:feature )?(?:flag|toggle)|config(?:uration)? (?:key|option|setting|value|entry|file)|settings?|cookie(?: name)?|header|css class|i18n key|"
         r"translation key|column|table|topic|queue name|metric(?: name)?|event name|route|role|permission|option|key|field name|host ?name|port|selector|test id|secret|label) "
         r"(?:called |named |is |name |key |with |value )?(?:_const_|_id_|_lit_|_q_|_flag_|_num_|_path_|_url_) ",
     ),
@@ -494,7 +526,12 @@ IDENTIFIER = (
         r" _q_ (?:\S+ ){0,3}?(?:emitted|printed|logged|raised|thrown|output|shown|displayed|set|written|come from|comes from|reach_p|appears?) |"
         r" (?:prints?|logs?|emits?|raises?|throws?|outputs?|shows?|displays?|says|saying) _q_ ",
     ),
-    _named("identifier.todo", 800, r" (?:TODO|FIXME|HACK|XXX|NOQA|nosec)s?\b| (?:todos|fixmes?|todo comments?) ", "text"),
+    _named(
+        "identifier.todo",
+        800,
+        r" (?:TODO|FIXME|HACK|XXX|NOQA|nosec)s?\b| (?:fixmes?|todos|(?:the|a|any|every|each) todo|todo (?:about|for|comments?|left|in|regarding|on|notes?)) ",
+        "text",
+    ),
     _rule(
         "identifier.error-text",
         800,
@@ -507,13 +544,24 @@ IDENTIFIER = (
         r" files? (?:named|called|matching|with (?:the )?(?:extension|name|suffix)|ending|whose name) | (?:filename|file name) ",
     ),
     _rule(
+        "identifier.the-text",
+        800,
+        r" (?:strings?|texts?|literals?|phrases?|substrings?|wording) (?:literal )?(?:_q_|_lit_|_r_|_num_) ",
+        unless=r" (?:who|when|why|commits?|prs?|pull request) ",
+    ),
+    _named(
+        "identifier.setting-word",
+        500,
+        r" (?:flag|toggle|switch|bucket|host ?name|host|queue|topic|cookie|header|option|key|label|secret|metric|event) (?:name |named |called )?\w+(?:-\w+)+ ",
+    ),
+    _rule(
         "identifier.which-file",
         750,
-        r" (?:which|what|list|find|all)(?: \S+)? (?:files?|scripts?|configs?|yamls?|manifests?|migrations?) (?:that )?(?:sets?|contains?|contain|mentions?|mention|has|have|holds?) ",
+        r" (?:which|what|list|find|all)(?: \S+)? (?:files?|scripts?|configs?|yamls?|manifests?|migrations?|templates?|lines?) (?:that )?(?:sets?|contains?|contain|mentions?|mention|has|have|holds?|defines?) ",
     ),
     _named("identifier.remarks", 450, r" _(?:id|lit|q)_ (?:statements?|comments?|occurrences?|annotations?|lines?) "),
     _named("identifier.path", 400, r" _path_ ", unless=r"_id_"),
-    _named("identifier.number", 350, r" (?:code|number|value|constant|port|id|line) _num_ "),
+    _named("identifier.number", 350, r" (?:code|number|value|constant|port|id|line|status) _num_ "),
 )
 
 _LIBRARY = r" (?:_lib_|_common_) "
@@ -523,9 +571,9 @@ DOCS = (
         850,
         r" (?:docs|documentation|readmes?|api references?|reference (?:docs|manual|documentation|guide)|(?:user|developer|admin|style|setup|deployment|configuration|integration|troubleshooting|upgrade|migration|"
         r"installation|install|contributing|contribution|getting started) (?:guides?|instructions|steps|notes|manual)|handbook|tutorials?|man ?pages?|cookbook|cheat ?sheets?|getting started|quick ?start|"
-        r"(?:design|policy|requirements|architecture|onboarding|decision) (?:docs?|documents?)|doc (?:for|on|of|about)|runbooks?|playbooks?|adrs?|rfcs?|wiki|faqs?|specification|spec (?:of|for)|white ?paper|guide (?:to|for|on)|documented|manual (?:page|for|section)) ",
+        r"(?:design|policy|requirements|architecture|onboarding|decision) (?:docs?|documents?)|doc (?:for|on|of|about)|runbooks?|playbooks?|adrs?|decision records?|rfcs?|guidelines?|(?:usage|build|release|running) instructions|instructions (?:on how|for (?:running|building|installing|using|setting))|(?:configuration|command|cli|config|\S+) reference (?:for|of|page)|wiki|faqs?|specification|spec (?:of|for)|white ?paper|guide (?:to|for|on)|documented|manual (?:page|for|section)) ",
         "naming",
-        unless=r" (?:docs|documentation|readme)(?: \S+)? (?:generated|built|published|rendered|deployed|indexed|hosted|parsed) "
+        unless=r" (?:docs|documentation) (?:folder|directory|dir|tree) | (?:docs|documentation|readme)(?: \S+)? (?:generated|built|published|rendered|deployed|indexed|hosted|parsed) "
         r"| (?:generate|generates|build|builds|publish|render|renders|deploy|index|indexes|parse|parses) (?:the |our )?(?:docs|documentation) "
         r"| (?:docs|documentation) (?:build|pipeline|generator|indexer|search|expert|adapter) ",
     ),
@@ -544,6 +592,20 @@ DOCS = (
         r"official|settings|does (?:_lib_|_common_)) ",
         "naming",
         also=_LIBRARY,
+        unless=_OURS,
+    ),
+    _rule(
+        "docs.command-options",
+        650,
+        r" (?:options|flags|arguments|subcommands|parameters|switches) (?:of|for|does|to|are) (?:\S+ ){0,4}?(?:command|cli|tool|script|subcommand|binary|action) ",
+        "naming",
+        unless=_OURS,
+    ),
+    _rule(
+        "docs.in-library",
+        500,
+        r" (?:what|which|does|do|is|are|can|could|should)(?: \S+)*? (?:in|of|with|by|from|using) (?:the )?(?:_lib_|_common_) ",
+        "naming",
         unless=_OURS,
     ),
     _rule("docs.library-topic", 450, r" _lib_ ", "naming", unless=_OURS),
@@ -565,7 +627,7 @@ DOCS = (
     _rule(
         "docs.how-to-use",
         600,
-        r" how (?:to|(?:do|can|should|would) (?:i|you|one)) (?:use|install|configure|set ?up|upgrade|get started|enable|run) ",
+        r" how (?:to|(?:do|can|should|would) (?:i|you|one)) (?:use|install|configure|set ?up|contribute|upgrade|get started|enable|run) ",
         "naming",
     ),
     _rule(

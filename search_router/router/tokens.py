@@ -98,18 +98,20 @@ _REGEX = re.compile(
 )
 _REGEX_IN_SLASHES = re.compile(r"[\\^$*+?()\[\]{}|]|\.[*+]")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*\Z")
+_DECLARED = re.compile(rf"(?:(?:{'|'.join(sorted(KIND_NOUNS))}|def|fn|func|var|let|const) )?([A-Za-z_$][\w$]*)\Z")
 _JOINED = re.compile(r"[A-Za-z_~][\w$]*(?:(?:\.|::|\#|->)[A-Za-z_~][\w$]*)+\Z")
 _CASED = re.compile(r"[a-z]+[A-Z]\w*\Z | [A-Z][a-z0-9]+[A-Z]\w*\Z | [A-Z]{2,}[a-z]{2,}\w*\Z", re.VERBOSE)
 _SNAKED = re.compile(r"_+[A-Za-z0-9]\w*\Z | [A-Za-z0-9]+(?:_[A-Za-z0-9]+)+_*\Z | [A-Za-z][A-Za-z0-9]*_+\Z", re.VERBOSE)
 _SCREAMED = re.compile(r"_*[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+_*\Z | [A-Z]{2,}_\Z", re.VERBOSE)
-_ERROR_CODE = re.compile(r"(?!ES\d|UTF|SHA|ISO|RFC|MD\d|X\d|IE\d|H\d)[A-Z]{1,4}-?\d{3,6}\Z")
+_RAW_NUMBER = re.compile(r"0[xX][0-9A-Fa-f_]{2,}\Z | \d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\Z", re.VERBOSE)
+_ERROR_CODE = re.compile(r"E[A-Z]{5,}\Z|(?!ES\d|UTF|SHA|ISO|RFC|MD\d|X\d|IE\d|H\d)[A-Z]{1,4}-?\d{3,6}\Z")
 _FLAG = re.compile(r"--[A-Za-z][\w-]*(?:=\S*)?\Z | -[A-Za-z]\Z", re.VERBOSE)
 _GENERIC = re.compile(r"([A-Za-z_]\w*(?:(?:\.|::)\w+)*)(?:<[\w\[]|\[[A-Za-z])")
 _CALL = re.compile(r"([A-Za-z_$][\w$]*(?:(?:\.|::|\#|->)[A-Za-z_$][\w$]*)*)\(([^()]*)(\)?)\Z")
 _HEADER = re.compile(
     r"(?:X|Content|User|Accept|Cache|Set|If|Last|Transfer|Retry|Strict|Access|Sec|WWW|Proxy|Keep)(?:-[A-Z][A-Za-z0-9]*)+\Z"
 )
-_SELECTOR = re.compile(r"[.#][A-Za-z]\w*(?:-+\w+)+\Z | [a-z]\w*(?:-\w+)*--\w[\w-]*\Z", re.VERBOSE)
+_SELECTOR = re.compile(r"\#[a-z]+\Z | [.#][A-Za-z]\w*(?:-+\w+)+\Z | [a-z]\w*(?:-\w+)*--\w[\w-]*\Z", re.VERBOSE)
 _VERSION = re.compile(r"v?\d+(?:\.(?:\d+|x))+(?:[-.]?(?:rc|alpha|beta|a|b|dev|post)\.?\d*)?\Z | v\d+\Z", re.VERBOSE)
 _DATE = re.compile(r"\d{4}-\d{2}(?:-\d{2})?\Z")
 _YEAR = re.compile(r"(?:19|20)\d\d\Z")
@@ -155,8 +157,8 @@ def _delimited(group: str, content: str) -> Iterator[Token]:
     kind, name = _kind_of(content.strip())
     if kind is Kind.FLAG or (group == "tick" and kind in (Kind.IDENTIFIER, Kind.CONSTANT, Kind.PATH, Kind.REGEX)):
         yield Token(name, kind)
-    elif group == "tick" and _NAME.match(content):
-        yield Token(content, Kind.IDENTIFIER)
+    elif group == "tick" and (named := _DECLARED.match(content)):
+        yield Token(named[1], Kind.IDENTIFIER)
     else:
         yield Token(content, Kind.QUOTED)
 
@@ -202,6 +204,8 @@ def _kind_of(core: str) -> tuple[Kind, str]:
         return Kind.WORD, core
     if core.isdigit():
         return Kind.NUMBER, core
+    if _RAW_NUMBER.match(core):
+        return Kind.LITERAL, core
     if _DATE.match(core):
         return Kind.DATE, core
     if _VERSION.match(core):

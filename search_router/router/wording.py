@@ -24,7 +24,7 @@ _VERBS = {
         contribute push release build=built invent propose choose=chose,chosen pick decide conceive""",
     # something points at a thing: the edges of a dependency graph
     "use": """use call consume import reference invoke depend rely instantiate subscribe include require utilise utilize inherit reuse
-        exercise listen construct embed wrap""",
+        exercise listen construct embed wrap cover""",
     # the softer edges
     "reach": """access hit query read trigger render spawn schedule feed load mutate touch test mock assign""",
 }
