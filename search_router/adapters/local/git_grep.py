@@ -30,15 +30,23 @@ def git_grep_listing(*, threads: int, is_git: bool, tracked_only: bool = False) 
 
 def git_grep_search(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
     """The whole command line: user text only behind `-e`, paths only behind `--` (and literal, by GIT_LITERAL_PATHSPECS)."""
-    argv = [*listing, "--null", "--line-number", "--column", "--no-heading", "--no-break"]
-    argv.append("--fixed-strings" if patterns.fixed else "--perl-regexp")
+    return [*listing, "--null", "--line-number", "--column", "--no-heading", "--no-break", *_pattern_options(patterns), "--", *paths]
+
+
+def git_grep_count(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
+    """The command line that prints the text of every match alone, a line each, to be counted."""
+    return [*listing, "--only-matching", "-h", "--no-line-number", "--no-column", *_pattern_options(patterns), "--", *paths]
+
+
+def _pattern_options(patterns: Patterns) -> list[str]:
+    argv = ["--fixed-strings" if patterns.fixed else "--perl-regexp"]
     if patterns.ignore_case:
         argv.append("--ignore-case")
     if patterns.whole_words:
         argv.append("--word-regexp")
     for spelling in patterns.spellings:
         argv += ["-e", spelling]
-    return [*argv, "--", *paths]
+    return argv
 
 
 def judge_git_grep(root: Path, code: int, stderr: str, *, found: bool) -> str | None:

@@ -5,6 +5,7 @@ Every call reads the files as they are now, so there is no index that could be s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,9 +14,9 @@ import anyio
 from search_router.adapters.local.git_grep import GIT_GREP_NOTE
 from search_router.adapters.local.grep_engine import Engine, EngineChoice, choose_engine
 from search_router.adapters.local.grep_nothing import explain_nothing
-from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, read_patterns
+from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, leave_out_common, read_patterns
 from search_router.adapters.local.grep_rank import Place, Tally, rank_places
-from search_router.adapters.local.grep_run import Allowance, ProjectRun, RunReport, Target
+from search_router.adapters.local.grep_run import MAX_MATCHES, Allowance, ProjectRun, RunReport, Target, count_matches
 from search_router.adapters.local.grep_scope import globs_for_language, has_parent_ignore_file, holds_scope, nested_roots, read_scope_path
 from search_router.config.schema import GrepConfig
 from search_router.errors import ExpertError, FailureClass
@@ -78,6 +79,10 @@ class GrepExpert:
         reading = _Reading(Tally(patterns))
         with anyio.move_on_after(call.budget_ms / 1000 * SHARE_FOR_READING) as in_time:
             await self._read_all(engine, targets, reading)
+            if reading.allowance.is_used_up and patterns.by_words and len(patterns.needles) > 1:
+                patterns = await self._without_common_words(engine, targets, patterns)
+                reading = _Reading(Tally(patterns))
+                await self._read_all(engine, targets, reading)
         reading.is_late = in_time.cancelled_caught
         _raise_failure(reading, targets, call.budget_ms)
         if not reading.tally.files and not reading.is_late:
@@ -122,6 +127,13 @@ class GrepExpert:
             for target in targets:
                 tasks.start_soon(read, target)
 
+    async def _without_common_words(self, engine: Engine, targets: Sequence[Target], patterns: Patterns) -> Patterns:
+        """Words that are everywhere tell no place from another, and their matches would crowd out the rare ones'."""
+        matches: Counter[str] = Counter()
+        for target in targets:
+            matches += await count_matches(engine, self._config, target, patterns)
+        return leave_out_common(patterns, matches, MAX_MATCHES)
+
     async def _explain(self, engine: Engine, targets: Sequence[Target], reading: _Reading) -> list[str]:
         notes: list[str] = []
         with anyio.move_on_after(EXPLAIN_SECONDS):
@@ -163,7 +175,7 @@ def _answer(engine: Engine, call: ExpertCall, reading: _Reading, notes: list[str
     reports = [reading.reports[p.id] for p in call.projects if p.id in reading.reports]
     # Where one run was cut short its count is missing, and a count of the others would be too small.
     counted = reports if len(reports) == len(call.projects) and all(r.files for r in reports) else []
-    places = rank_places(reading.tally, call.intent, call.limit, files=sum(r.files for r in counted), size=sum(r.size for r in counted))
+    places = rank_places(reading.tally, call.intent, call.limit, files=sum(r.files for r in counted))
     notes += [note for report in reports for note in report.notes]
     notes += _reading_notes(engine, reading)
     return ExpertResult(
@@ -180,6 +192,9 @@ def _reading_notes(engine: Engine, reading: _Reading) -> list[str]:
     patterns: Patterns = reading.tally.patterns
     if patterns.dropped:
         notes.append(f"only the first {MAX_TERMS} terms were searched, {patterns.dropped} were left out")
+    if patterns.common:
+        words = ", ".join(repr(patterns.needles[index]) for index in sorted(patterns.common))
+        notes.append(f"{words}: on too many lines, so counted only on lines with another word of the question")
     binary = sorted(file.path for file in reading.tally.files.values() if file.is_binary)
     if binary:
         notes.append(f"{len(binary)} file(s) turned out to be binary and were read up to their first NUL byte only: {binary[0]!r}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 _DEFINITION = re.compile(
-    r"^\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub(?:\([^)]*\))?|unsafe|open|override|sealed"
+    r"\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub(?:\([^)]*\))?|unsafe|open|override|sealed"
     r"|partial|data|inline|virtual|extern|declare|local|case|suspend|fileprivate|readonly|companion|implicit|lazy|mutating)\s+)*"
-    r"(?:def|defp|defmodule|defmacro|defprotocol|class|function|func|fun|fn|sub|interface|struct|type|typedef|const|enum|union|trait|module"
-    r"|namespace|object|protocol|extension|actor|impl|record|instance|newtype|mod|val|var|let|static|macro_rules!|\#define)\s+"
-    r"(?:\([^)]*\)\s*)?(?P<name>[\w.$:]+)"
+    r"(?P<keyword>defp?|defmodule|defmacro|defprotocol|class|function|func|fun|fn|sub|interface|struct|type|typedef|const|enum|union|trait"
+    r"|module|namespace|object|protocol|extension|actor|impl|record|instance|newtype|mod|val|var|let|static|macro_rules!|\#define)\s+"
+    r"(?:\([^)]*\)\s*)?(?P<name>[\w$]+(?:(?:\.|::)[\w$]+)*)"
 )
+_ADDS_TO_OTHERS = frozenset({"extension", "impl", "instance"})
 _ASSIGNED = re.compile(r"\s*(?::[^=]{0,200})?(?::=|=(?!=))")
 _SEPARATOR = re.compile(r"\.|::|#")
 _LONGEST = 1000
@@ -23,15 +24,16 @@ def defined_name(text: str) -> tuple[int, int] | None:
 
 
 def definition_weight(text: str, name: str) -> float:
-    """How much the line looks like the definition of exactly this name: 2 by keyword, 1.5 a C-like function head, 1 an assignment, else 0.
+    """How much the line looks like the definition of exactly this name.
 
-    Of a qualified name (`CookieJar.save`, `Vec::push`) the last part is the name that a line defines.
+    2 by a keyword, 1.5 as a C-like function head, 1 as an assignment or as an extension of what is defined elsewhere, else 0. Of a
+    qualified name (`CookieJar.save`, `Vec::push`) the last part is the name that a line defines.
     """
     text = text[:_LONGEST]
     last = _SEPARATOR.split(name)[-1] or name
-    span = defined_name(text)
-    if span is not None and last in (text[slice(*span)], _SEPARATOR.split(text[slice(*span)])[-1]):
-        return 2.0
+    found = _DEFINITION.match(text)
+    if found is not None and last in (found["name"], _SEPARATOR.split(found["name"])[-1]):
+        return 1.0 if found["keyword"] in _ADDS_TO_OTHERS else 2.0
     at = text.find(last)
     behind = text[at + len(last) :]
     if at > 0 and behind.lstrip().startswith("(") and _is_function_head(text[:at], text):

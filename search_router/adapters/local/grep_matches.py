@@ -27,19 +27,17 @@ class LineMatch:
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
-    """The end of a file that had matches: bytes read, and whether a NUL byte stopped the reading."""
+    """The end of a file that had matches, and whether a NUL byte stopped the reading."""
 
     path: str
-    size: int
     is_binary: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """The end of a run: how many files and bytes were read, matching or not."""
+    """The end of a run: how many files were read, matching or not."""
 
     files: int
-    size: int
 
 
 MatchEvent = LineMatch | FileEnd | RunEnd

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import QueryForm, SubQuery
@@ -37,7 +38,8 @@ _SHORTEST_STEM = 4
 class Patterns:
     """What one search looks for. `needles` are the terms as they are looked for, most important first; `dropped` counts the rest.
 
-    `spellings` are the engine's patterns: the needles, and those with accents also in decomposed form (NFD).
+    `spellings` are the engine's patterns: the needles, and those with accents also in decomposed form (NFD). `common` are indexes of
+    needles that are on too many lines to be searched for; they only count where another needle is.
     """
 
     form: QueryForm
@@ -47,6 +49,7 @@ class Patterns:
     ignore_case: bool
     whole_words: bool
     dropped: int = 0
+    common: frozenset[int] = frozenset()
 
     @property
     def by_words(self) -> bool:
@@ -73,16 +76,35 @@ def read_patterns(query: SubQuery) -> Patterns:
         _check_term(term)
     needles = distinct[:MAX_TERMS]
     fixed = query.form is not QueryForm.REGEX
-    decomposed = tuple(unicodedata.normalize("NFD", needle) for needle in needles) if fixed else ()
     return Patterns(
         form=query.form,
         needles=needles,
-        spellings=tuple(dict.fromkeys((*needles, *decomposed))),
+        spellings=_spellings(needles, fixed=fixed),
         fixed=fixed,
         ignore_case=by_words,
         whole_words=query.form is QueryForm.SYMBOL,
         dropped=len(distinct) - len(needles),
     )
+
+
+def leave_out_common(patterns: Patterns, matches: Mapping[str, int], most: int) -> Patterns:
+    """The patterns without the most frequent needles, as few as bring the sum of all matches down to `most`; one always stays.
+
+    `matches` counts the matches of each text, as it was found and case-folded.
+    """
+    counts = [sum(matches.get(s.casefold(), 0) for s in _spellings((needle,), fixed=patterns.fixed)) for needle in patterns.needles]
+    common: set[int] = set()
+    for index in sorted(range(len(counts)), key=lambda i: (-counts[i], i))[:-1]:
+        if sum(counts) - sum(counts[i] for i in common) <= most:
+            break
+        common.add(index)
+    kept = tuple(needle for index, needle in enumerate(patterns.needles) if index not in common)
+    return replace(patterns, spellings=_spellings(kept, fixed=patterns.fixed), common=frozenset(common))
+
+
+def _spellings(needles: Sequence[str], *, fixed: bool) -> tuple[str, ...]:
+    decomposed = tuple(unicodedata.normalize("NFD", needle) for needle in needles) if fixed else ()
+    return tuple(dict.fromkeys((*needles, *decomposed)))
 
 
 def stem_of(word: str) -> str:

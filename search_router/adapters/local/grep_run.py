@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,18 +12,26 @@ import anyio
 from anyio.abc import ByteReceiveStream
 
 from search_router.adapters.local.git import run_git
-from search_router.adapters.local.git_grep import GIT_GREP_ENVIRONMENT, GitGrepReader, git_grep_listing, git_grep_search, judge_git_grep
+from search_router.adapters.local.git_grep import (
+    GIT_GREP_ENVIRONMENT,
+    GitGrepReader,
+    git_grep_count,
+    git_grep_listing,
+    git_grep_search,
+    judge_git_grep,
+)
 from search_router.adapters.local.grep_engine import Engine
 from search_router.adapters.local.grep_matches import FileEnd, LineMatch, MatchReader, RunEnd
+from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.local.grep_rank import Tally
 from search_router.adapters.local.grep_scope import Ownership, is_of_language, is_real_file
-from search_router.adapters.local.ripgrep import RipgrepReader, judge_ripgrep, ripgrep_listing, ripgrep_search
+from search_router.adapters.local.ripgrep import RipgrepReader, judge_ripgrep, ripgrep_count, ripgrep_listing, ripgrep_search
 from search_router.adapters.process import open_child
 from search_router.config.schema import GrepConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
 
-MAX_MATCHES = 30_000
+MAX_MATCHES = 20_000
 """Matching lines read in one call, over all projects."""
 MAX_STREAM_BYTES = 128 * 2**20
 """Bytes of engine output read in one call, over all projects."""
@@ -76,12 +85,11 @@ class Allowance:
 class RunReport:
     """How the search of one project went.
 
-    `files` and `size` are what the engine read, 0 when it did not say; `tracked_ignored` files were searched in spite of an ignore
+    `files` is how many the engine read, 0 when it did not say; `tracked_ignored` files were searched in spite of an ignore
     rule, because git tracks them.
     """
 
     files: int = 0
-    size: int = 0
     tracked_ignored: int = 0
     notes: list[str] = field(default_factory=list[str])
 
@@ -131,6 +139,27 @@ def listing_of(engine: Engine, config: GrepConfig, target: Target, *, tracked_on
     return [*listing, "--no-ignore-parent"] if target.is_below_ignore_file else listing
 
 
+async def count_matches(engine: Engine, config: GrepConfig, target: Target, patterns: Patterns) -> Counter[str]:
+    """How often each text matches in one project, case-folded: cheap, because nothing but the matches is read."""
+    is_git_grep = engine.name == "git"
+    build = git_grep_count if is_git_grep else ripgrep_count
+    counts: Counter[bytes] = Counter()
+    rest = b""
+
+    def count(chunk: bytes) -> bool:
+        nonlocal rest
+        *lines, rest = (rest + chunk).split(b"\n")
+        counts.update(lines)
+        return True
+
+    argv = build(listing_of(engine, config, target), patterns, target.paths)
+    await read_command(argv, cwd=target.project.root, env=GIT_GREP_ENVIRONMENT if is_git_grep else None, on_chunk=count)
+    folded: Counter[str] = Counter()
+    for text, number in counts.items():
+        folded[text.decode("utf-8", "replace").casefold()] += number
+    return folded
+
+
 class ProjectRun:
     """The search of one project in one call."""
 
@@ -142,6 +171,8 @@ class ProjectRun:
         self._allowance = allowance
         self._ownership = Ownership(target.project, target.nested)
         self._found = False
+        self._path: str | None = None
+        self._is_wanted = False
         self._broken: str | None = None
         self._report = RunReport()
 
@@ -214,7 +245,6 @@ class ProjectRun:
                         self._tally.end(self._target.project.id, event)
                     case RunEnd():
                         self._report.files += event.files
-                        self._report.size += event.size
         except (ValueError, KeyError, TypeError) as error:
             self._broken = repr(error)
             return False
@@ -222,7 +252,10 @@ class ProjectRun:
 
     def _take_match(self, match: LineMatch) -> None:
         self._found = True
-        if self._target.holds(match.path) and self._ownership.owns(match.path):
+        if match.path != self._path:
+            self._path = match.path
+            self._is_wanted = self._target.holds(match.path) and self._ownership.owns(match.path)
+        if self._is_wanted:
             self._allowance.matches -= 1
             self._tally.see(self._target.project.id, match)
 

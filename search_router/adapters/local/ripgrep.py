@@ -50,7 +50,17 @@ def ripgrep_listing(
 
 def ripgrep_search(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
     """The whole command line: user text only behind `-e`, paths only behind `--`."""
-    argv = [*listing, "--json", "--max-count", str(MAX_LINES_PER_FILE)]
+    return [*listing, "--json", *_pattern_options(patterns), "--", *paths]
+
+
+def ripgrep_count(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
+    """The command line that prints the text of every match alone, a line each, to be counted."""
+    bare = ("--only-matching", "--no-filename", "--no-line-number", "--no-heading", "--color", "never")
+    return [*listing, *bare, *_pattern_options(patterns), "--", *paths]
+
+
+def _pattern_options(patterns: Patterns) -> list[str]:
+    argv = ["--max-count", str(MAX_LINES_PER_FILE)]
     if patterns.fixed:
         argv.append("--fixed-strings")
     if patterns.ignore_case:
@@ -59,7 +69,7 @@ def ripgrep_search(listing: Sequence[str], patterns: Patterns, paths: Sequence[s
         argv.append("--word-regexp")
     for spelling in patterns.spellings:
         argv += ["-e", spelling]
-    return [*argv, "--", *paths]
+    return argv
 
 
 def judge_ripgrep(code: int, stderr: str, *, found: bool) -> str | None:
@@ -126,7 +136,7 @@ class RipgrepReader:
         return long
 
     def _read(self, record: bytes) -> MatchEvent | None:
-        parsed: dict[str, Any] = json.loads(record)
+        parsed: dict[str, Any] = json.loads(record.decode())
         data: dict[str, Any] = parsed["data"]
         match parsed["type"]:
             case "begin":
@@ -137,9 +147,9 @@ class RipgrepReader:
                 text, is_cut = cut_line(_text_of(data["lines"]), matched, self._max_columns)
                 return LineMatch(self._path, int(data["line_number"]), text, is_cut)
             case "end":
-                return FileEnd(self._path, int(data["stats"]["bytes_searched"]), data["binary_offset"] is not None)
+                return FileEnd(self._path, data["binary_offset"] is not None)
             case "summary":
-                return RunEnd(int(data["stats"]["searches"]), int(data["stats"]["bytes_searched"]))
+                return RunEnd(int(data["stats"]["searches"]))
             case _:
                 return None
 
