@@ -38,7 +38,7 @@ class HistoryExpert:
             languages=frozenset(config.languages) or None,
             transport="embedded",
             cap_ms=config.cap_ms,
-            freshness="HEAD when asked",
+            freshness="live",
             serves_history=True,
         )
 

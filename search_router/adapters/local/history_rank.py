@@ -28,9 +28,9 @@ def rank_commits(found: Found, aspect: Aspect, place: Mapping[int, int], doubtfu
     """(row, score), best first: weighted reciprocal rank fusion (Cormack, Clarke, Buettcher 2009) of the lists.
 
     `place` is a row's index in the history, newest 0. Changes and files are ordered by it: newest first, or for an introduction oldest
-    first, and those that brought a term to a file where it had not been before the others. The first of each term's changes is pinned
-    to the top when an introduction or a removal is asked for, unless it is `doubtful` (a shallow clone's boundary). Ties go to the
-    message's order, then to the newer commit.
+    first, and those that brought a term to a file where it had not been before the others. The first of each term's changes (or of a
+    file's, when there are none) is pinned to the top when an introduction or a removal is asked for, unless it is `doubtful` (a
+    shallow clone's boundary). Ties go to the message's order, then to the newer commit.
     """
     scores: dict[int, float] = {}
 
@@ -41,15 +41,21 @@ def rank_commits(found: Found, aspect: Aspect, place: Mapping[int, int], doubtfu
     def in_time(rows: Collection[int]) -> list[int]:
         return sorted(rows, key=lambda row: place[row], reverse=aspect is Aspect.INTRODUCED)
 
+    def pin(ordered: Sequence[int]) -> None:
+        if aspect is not Aspect.CHANGED and ordered and ordered[0] not in doubtful:
+            scores[ordered[0]] += PINNED
+
     vote(found.messages, MESSAGES_WEIGHT)
     for changed in found.changes:
         ordered = in_time(changed)
         if aspect is Aspect.INTRODUCED:
             ordered = _arrivals_first(ordered, changed)
         vote(ordered, CHANGES_WEIGHT)
-        if aspect is not Aspect.CHANGED and ordered and ordered[0] not in doubtful:
-            scores[ordered[0]] += PINNED
-    vote(in_time(found.files), FILES_WEIGHT)
+        pin(ordered)
+    files = in_time(found.files)
+    vote(files, FILES_WEIGHT)
+    if not any(found.changes):  # the file itself is what was added or removed
+        pin(files)
     by_message = {row: rank for rank, row in enumerate(found.messages)}
     last = len(by_message)
     return sorted(scores.items(), key=lambda item: (-item[1], by_message.get(item[0], last), place[item[0]]))

@@ -126,7 +126,7 @@ async def search_changes(ground: Ground, needle: Needle, aspect: Aspect, until: 
     first one found near are looked at far.
 
     Raises:
-        ExpertError: `rejected` for a pattern that git cannot read; `crashed` when git fails before it looked at anything.
+        ExpertError: `rejected` for a pattern that git cannot read.
     """
     scan = before or Scan(needle)
     if scan.complete:
@@ -214,8 +214,10 @@ class _Tally:
 async def scan_commits(ground: Ground, needle: Needle, names: Sequence[tuple[int, str]], until: float) -> _Tally:
     """Which of these (row, commit name) match, in this order, as far as the time goes.
 
+    When git itself fails (a damaged object), what it found before stands, and `failure` says why it stopped.
+
     Raises:
-        ExpertError: `rejected` for a bad pattern, `protocol-error`, or git's failure when it stopped before the first commit.
+        ExpertError: `rejected` for a bad pattern; `protocol-error`.
     """
     tally = _Tally(names)
     if not names:
@@ -233,8 +235,6 @@ async def scan_commits(ground: Ground, needle: Needle, names: Sequence[tuple[int
     if finished is not None and finished.returncode != 0:
         if _is_bad_pattern(needle, finished):
             raise _rejected(needle, finished)
-        if not tally.looked:
-            raise git_failure(ground.root, finished)
         tally.failure = git_failure(ground.root, finished).message
     return tally
 

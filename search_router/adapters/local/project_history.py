@@ -54,6 +54,7 @@ class ProjectHistory:
         self._config = config
         self._reader = CommitReader(root, config.max_commits, cache_dir)
         self._scans = ScanCache()
+        self._scanned: CommitLog | None = None  # whose rows the remembered scans name
 
     async def aclose(self) -> None:
         """End the reading; safe to call twice."""
@@ -92,7 +93,7 @@ class ProjectHistory:
             search.partial.append(_reading_so_far(reader))
         tokens = message_tokens(call.sub_query.text)
         matching = await anyio.to_thread.run_sync(log.matching, tokens, search.place, LIST_LENGTH)
-        search.messages = [row for row, _ in matching]
+        search.messages = [row for row, _ in sorted(matching, key=lambda match: (-match[1], search.place[match[0]]))]
         if call.intent is Intent.HISTORY:
             await self._search_changes(search, head, call, until)
         return await self._present(search, project, head, call.limit)
@@ -126,6 +127,8 @@ class ProjectHistory:
                 search.partial.append(await anyio.to_thread.run_sync(_how_far, search.log, scan))
 
     async def _scan(self, search: _Search, head: Head, needle: Needle, path: str | None, until: float) -> Scan:
+        if self._scanned is not search.log:
+            self._scanned, self._scans = search.log, ScanCache()
         key = (head.sha, needle.argument, path or "", str(search.aspect is Aspect.INTRODUCED))
         ground = Ground(self._reader.root, search.log, list(search.place), path)
         scan = await search_changes(ground, needle, search.aspect, until, self._scans.get(*key))
