@@ -29,6 +29,11 @@ def cut_qualified(text: str) -> tuple[str, str]:
     return (".".join(parts[:-1]), plain_name(parts[-1])) if parts else ("", "")
 
 
+def folded(name: str) -> str:
+    """The same for names that differ only in case and underscores: `getCookie`, `get_cookie`, `GET_COOKIE`."""
+    return name.replace("_", "").lower() or name
+
+
 @functools.lru_cache(maxsize=65536)
 def subtokens(name: str) -> tuple[str, ...]:
     """The words of a camelCase, PascalCase, snake_case or kebab-case name, in lower case and in order; digits stand alone."""

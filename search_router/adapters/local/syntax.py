@@ -1,17 +1,12 @@
 """Definitions and references of one file, by tree-sitter: syntactic, so names are matched and never resolved.
 
-The grammars come from one wheel a language and are imported when that language is met; what to take from a tree stands in
-`grammars/LANGUAGE.scm`. Nothing here recurses over the tree, and every parse and query has a time limit.
+What to take from a tree stands in `grammars/LANGUAGE.scm`, what to make of it here: raise CODE_VERSION there when that changes.
+Nothing recurses over the tree, and every parse has a time limit.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
-import importlib
-import importlib.metadata
-import importlib.resources
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -20,13 +15,12 @@ from typing import Final, NamedTuple
 
 import tree_sitter
 
+from search_router.adapters.local.grammars import ExtractionFailed, Grammar, load_grammar
 from search_router.adapters.local.qualified_names import cut_qualified, plain_name
 from search_router.schema import Definition
 
 EXTRACT_SECONDS: Final = 5.0
 """A file that takes longer than this is left out: some 20 times what 2 MB of ordinary code take."""
-CODE_VERSION: Final = "1"
-"""Part of the cache key: raise it when this file changes what it extracts."""
 REFERENCE_KINDS: Final = ("call", "import", "type", "use")
 """Strongest first; a name counts once a line, with its strongest kind."""
 
@@ -35,29 +29,6 @@ MOST_LOOSE_NODES: Final = 10_000
 """A tree that is one error holds its nodes in a flat list, which a query walks in quadratic time: 0.25 s for so many."""
 
 _CHUNK = 1 << 16
-_WHEELS: Final = {
-    "python": ("tree-sitter-python", "language"),
-    "javascript": ("tree-sitter-javascript", "language"),
-    "typescript": ("tree-sitter-typescript", "language_typescript"),
-    "tsx": ("tree-sitter-typescript", "language_tsx"),
-    "go": ("tree-sitter-go", "language"),
-    "rust": ("tree-sitter-rust", "language"),
-    "java": ("tree-sitter-java", "language"),
-    "c": ("tree-sitter-c", "language"),
-    "cpp": ("tree-sitter-cpp", "language"),
-    "csharp": ("tree-sitter-c-sharp", "language"),
-    "ruby": ("tree-sitter-ruby", "language"),
-    "php": ("tree-sitter-php", "language_php"),
-    "kotlin": ("tree-sitter-kotlin", "language"),
-    "swift": ("tree-sitter-swift", "language"),
-    "scala": ("tree-sitter-scala", "language"),
-    "bash": ("tree-sitter-bash", "language"),
-    "lua": ("tree-sitter-lua", "language"),
-    "elixir": ("tree-sitter-elixir", "language"),
-    "haskell": ("tree-sitter-haskell", "language"),
-}
-SYNTAX_LANGUAGES: Final = frozenset(_WHEELS)
-
 # A `.h` is C by its name; these lines tell that it is C++ and would be lost in C's grammar.
 _CPP_SIGNS = re.compile(
     rb"^[ \t]*(?:namespace\s+[\w:]+\s*\{|template\s*<|class\s+\w+[^;=()]*[{:]|(?:public|private|protected)\s*:)", re.MULTILINE
@@ -83,19 +54,6 @@ class Extracted:
 
     definitions: tuple[Definition, ...]
     references: tuple[Reference, ...]
-
-
-class ExtractionFailed(Exception):
-    """This file gave no syntax: its grammar is not installed or cannot be loaded, or the time limit ended it. The message says which."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grammar:
-    """A loaded grammar with its two compiled queries."""
-
-    language: tree_sitter.Language
-    definitions: tree_sitter.Query
-    references: tree_sitter.Query
 
 
 @dataclass(slots=True)
@@ -148,45 +106,6 @@ def extract(source: bytes, language: str, *, seconds: float = EXTRACT_SECONDS) -
     placed = _place_definitions(found)
     definitions = _join_clauses(placed) if language in _CLAUSES else [definition for definition, _ in placed]
     return Extracted(tuple(definitions), references)
-
-
-@functools.cache
-def load_grammar(language: str) -> Grammar:
-    """The grammar and queries of one of SYNTAX_LANGUAGES. Raises ExtractionFailed when its wheel is missing or does not fit."""
-    if language not in _WHEELS:
-        raise ExtractionFailed(f"no grammar for {language}")
-    wheel, entry = _WHEELS[language]
-    try:
-        module = importlib.import_module(wheel.replace("-", "_"))
-        capsule: object = getattr(module, entry)()
-        loaded = tree_sitter.Language(capsule)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ExtractionFailed(f"the grammar wheel {wheel} is not usable: {error}") from error
-    definitions, references = _query_text(language).split(";; references", 1)
-    return Grammar(loaded, tree_sitter.Query(loaded, definitions), tree_sitter.Query(loaded, references))
-
-
-@functools.cache
-def extractor_version(language: str) -> str:
-    """Names everything that decides what is extracted: our code and query, the grammar wheel, the tree-sitter library."""
-    wheel, _ = _WHEELS[language]
-    try:
-        grammar = importlib.metadata.version(wheel)
-    except importlib.metadata.PackageNotFoundError:
-        grammar = "missing"
-    texts = [_query_text(each) for each in ((language, "cpp") if language == "c" else (language,))]
-    query = hashlib.sha256("".join(texts).encode()).hexdigest()[:12]
-    return f"{CODE_VERSION}+{query}+{grammar}+{importlib.metadata.version('tree-sitter')}"
-
-
-def grammar_wheel(language: str) -> str:
-    """The distribution that carries the grammar of one of SYNTAX_LANGUAGES."""
-    return _WHEELS[language][0]
-
-
-@functools.cache
-def _query_text(language: str) -> str:
-    return (importlib.resources.files("search_router.adapters.local") / "grammars" / f"{language}.scm").read_text("utf-8")
 
 
 def _open_cursor(query: tree_sitter.Query) -> tree_sitter.QueryCursor:

@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search_router.adapters.local.syntax import (
-    SYNTAX_LANGUAGES,
-    Extracted,
-    ExtractionFailed,
-    Reference,
-    extract,
-    extractor_version,
-    load_grammar,
-)
+from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, ExtractionFailed, extractor_version, load_grammar
+from search_router.adapters.local.syntax import Extracted, Reference, extract
 
 SAMPLES = Path(__file__).parent / "samples"
 
