@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from search_router.cli import CONFIG_EXIT, echo_json, json_option, run, workspace_options
+from search_router.cli_frame import CONFIG_EXIT, echo_json, json_option, run, workspace_options
 from search_router.errors import ConfigError, SearchRouterError
 
 

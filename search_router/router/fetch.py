@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import anyio.to_thread
-
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.manifest import is_visible
 from search_router.adapters.local.sources import SourceReader
@@ -60,7 +58,7 @@ class Fetcher:
                 f"{readable_path(address.path)} in {project.id} is ignored or not there, so it is not searchable.",
                 code="evidence-not-visible",
             )
-        facts = await anyio.to_thread.run_sync(self.sources.read_one, project, address.path)
+        facts = await self.sources.read_one(project, address.path)
         lines = facts.text.split("\n")
         total = facts.line_count
         start, end = min(address.start_line, max(1, total)), min(address.end_line, max(1, total))

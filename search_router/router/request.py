@@ -9,12 +9,13 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from search_router.answers import FetchRequest
 from search_router.canonical import normal_question
 from search_router.errors import FieldProblem, RequestDeclined, RequestRejected
 from search_router.router.injection import is_injection_shaped
@@ -48,7 +49,7 @@ def parse_request(raw: object) -> SearchRequest:
     """
     if not isinstance(raw, Mapping):
         raise RequestRejected((FieldProblem("", "wrong-type", f"must be an object with a question, not {_describe(raw)}"),))
-    readable, problems = _readable_fields(cast("Mapping[object, object]", raw))
+    readable, problems = _readable_fields(cast("Mapping[object, object]", raw), SearchRequest.model_fields)
     question = readable.get("question")
     if isinstance(question, str):
         _decline_huge(question)
@@ -63,6 +64,22 @@ def parse_request(raw: object) -> SearchRequest:
         if not problems:
             return request
     raise RequestRejected(_bounded(problems), remedy="Mend this and ask again.")
+
+
+def parse_fetch(raw: object) -> FetchRequest:
+    """The fetch request in `raw`, checked like a search request. Raises RequestRejected."""
+    if not isinstance(raw, Mapping):
+        raise RequestRejected((FieldProblem("", "wrong-type", f"must be an object with ids, not {_describe(raw)}"),))
+    readable, problems = _readable_fields(cast("Mapping[object, object]", raw), FetchRequest.model_fields)
+    try:
+        request = FetchRequest.model_validate_json(json.dumps(readable), strict=True)
+    except ValidationError as error:
+        found = [_translate(details) for details in error.errors(include_url=False)]
+        problems.extend(p for p in found if p.code != "missing-field" or p.field not in {q.field for q in problems})
+    else:
+        if not problems:
+            return request
+    raise RequestRejected(_bounded(problems), remedy="Pass `ids` from search_knowledge, 1 to 20 of them.")
 
 
 def question_classes(question: str) -> tuple[str, ...]:
@@ -116,13 +133,13 @@ def _decline_empty(question: str) -> None:
 # ------------------------------------------------------------------ what is rejected
 
 
-def _readable_fields(raw: Mapping[object, object]) -> tuple[dict[str, object], list[FieldProblem]]:
+def _readable_fields(raw: Mapping[object, object], fields: Collection[str]) -> tuple[dict[str, object], list[FieldProblem]]:
     """The known fields whose values are JSON that every reader agrees on, and a problem for each other field."""
     readable: dict[str, object] = {}
     problems: list[FieldProblem] = []
     for key, value in raw.items():
-        if not isinstance(key, str) or key not in SearchRequest.model_fields:
-            problems.append(_unknown_key("", key, SearchRequest.model_fields))
+        if not isinstance(key, str) or key not in fields:
+            problems.append(_unknown_key("", key, fields))
             continue
         found = _unreadable(key, value, depth=1)
         if found:
@@ -191,9 +208,9 @@ def _translate(details: ErrorDetails) -> FieldProblem:
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
         return FieldProblem(field, "out-of-range", f"must be {bound}, not {shown}")
-    if kind in ("string_too_short", "string_too_long", "too_long"):
+    if kind in ("string_too_short", "string_too_long", "too_short", "too_long"):
         bound = f"at least {context['min_length']}" if "min_length" in context else f"at most {context['max_length']}"
-        return FieldProblem(field, "out-of-range", f"must have {bound} {'entries' if kind == 'too_long' else 'characters'}")
+        return FieldProblem(field, "out-of-range", f"must have {bound} {'characters' if kind.startswith('string') else 'entries'}")
     if kind == "string_pattern_mismatch":
         return FieldProblem(field, "wrong-format", f"must be a date such as 2026-01-31, not {shown}")
     return FieldProblem(field, "invalid-field", details["msg"][:CLIP])

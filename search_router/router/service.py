@@ -71,10 +71,10 @@ class Router:
         self._sealer = sealer
         self._cards = {name: expert.card for name, expert in experts.items()}
         symbols = next((e for e in experts.values() if isinstance(e, SymbolsExpert)), None)
-        self.sources = SourceReader(symbols.definitions_of if symbols is not None else None)
+        self.sources = SourceReader(symbols.index.definitions if symbols is not None else None)
         self._health: tuple[float, dict[str, Health]] = (0.0, {})
         self._libraries: tuple[float, frozenset[str]] = (0.0, frozenset())
-        self._catalogs = {p.id: LibraryCatalog(p.root) for p in workspace.projects}
+        self._catalog = LibraryCatalog()
 
     async def search(
         self,
@@ -189,7 +189,7 @@ class Router:
     async def _current_libraries(self) -> frozenset[str]:
         until, names = self._libraries
         if time.monotonic() >= until:
-            found = [await anyio.to_thread.run_sync(catalog.read) for catalog in self._catalogs.values()]
+            found = [await anyio.to_thread.run_sync(self._catalog.read, p.root) for p in self.workspace.projects]
             names = frozenset[str]().union(*(f.names for f in found))
             self._libraries = (time.monotonic() + LIBRARIES_SECONDS, names)
         return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from search_router.errors import EvidenceError
 from search_router.schema import Definition, FileFacts, Project
 
 FileKey = tuple[str, str]
-DefinitionsOf = Callable[[Project, str, TextFile], tuple[Definition, ...]]
+DefinitionsOf = Callable[[Project, str, str], Awaitable[tuple[Definition, ...] | None]]
+"""Definitions of a project's file, by path and git blob id of its bytes; None when its language has no grammar here."""
 MAX_CACHED_CHARACTERS = 64 * 2**20
 MAX_FILE_BYTES = 16 * 2**20
 
@@ -48,23 +49,28 @@ class SourceReader:
                 found[key] = facts
         for key in cold:
             try:
-                found[key] = await anyio.to_thread.run_sync(self.read_one, projects[key[0]], key[1])
+                found[key] = await self.read_one(projects[key[0]], key[1])
             except EvidenceError:
                 continue
         return found
 
-    def read_one(self, project: Project, path: str) -> FileFacts:
+    async def read_one(self, project: Project, path: str) -> FileFacts:
         """Facts of one file, from the cache when its stat says so. Raises EvidenceError when it is refused or gone."""
         warm = self._warm(project, path)
         if warm is not None:
             return warm
         stamp = _stamp(project.root, path)
-        file = read_text_file(project.root, path, max_bytes=MAX_FILE_BYTES)
-        definitions = self._definitions_of(project, path, file) if self._definitions_of is not None and file.text else ()
+        file = await anyio.to_thread.run_sync(lambda: read_text_file(project.root, path, max_bytes=MAX_FILE_BYTES))
+        definitions = await self._define(project, path, file)
         facts = FileFacts(file.content_hash, file.text, language_of(path), definitions, file.flags)
         if stamp is not None:
             self._keep((project.root, path), _Cached(stamp, facts))
         return facts
+
+    async def _define(self, project: Project, path: str, file: TextFile) -> tuple[Definition, ...]:
+        if self._definitions_of is None or not file.text:
+            return ()
+        return await self._definitions_of(project, path, file.blob) or ()
 
     def _warm(self, project: Project, path: str) -> FileFacts | None:
         cached = self._cache.get((project.root, path))
