@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -364,17 +365,24 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is on disk now for one file. `text` is decoded for people; `flags` says what was odd about it."""
+    """What is on disk now for one file. `text` is decoded for people; `flags` says what was odd about it.
+
+    `definitions` are in reading order. `reach[i]` is the last line that definitions 0 to i cover, so that a look-up by line can stop early.
+    """
 
     content_hash: str
     text: str
     language: str | None
     definitions: tuple[Definition, ...] = ()
     flags: tuple[str, ...] = ()
+    line_count: int = field(init=False)
+    reach: tuple[int, ...] = field(init=False, repr=False)
 
-    @property
-    def line_count(self) -> int:
-        return self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text))
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.definitions, key=lambda d: (d.start_line, d.end_line, d.qualified)))
+        object.__setattr__(self, "definitions", ordered)
+        object.__setattr__(self, "reach", tuple(accumulate((d.end_line for d in ordered), max)))
+        object.__setattr__(self, "line_count", self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text)))
 
 
 @dataclass(frozen=True, slots=True)

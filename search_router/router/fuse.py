@@ -7,7 +7,7 @@ A bonus is a fraction of 1 / (k + 1), what one first place of weight 1 is worth,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from search_router.config.schema import FusionConfig
 from search_router.router.identity import Candidate, Ranked
@@ -16,8 +16,7 @@ from search_router.schema import ExpertCard, PrecisionClass
 MAX_CORROBORATIONS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """A candidate with its fused score. `base` is the plain weighted RRF sum, before bonuses and penalties."""
 
     candidate: Candidate
@@ -27,8 +26,8 @@ class Fused:
 
 
 def rrf_score(votes: Sequence[Ranked], weights: Mapping[str, float], k: int) -> float:
-    """The plain weighted RRF sum. Votes are summed in expert order, so the float result is always the same one."""
-    return sum(weights[v.expert] / (k + v.rank) for v in sorted(votes, key=lambda v: v.expert))
+    """The plain weighted RRF sum. Votes come and are summed in expert order, so the float result is always the same one."""
+    return sum([weights[v.expert] / (k + v.rank) for v in votes])
 
 
 def independent_kinds(
@@ -67,10 +66,11 @@ def fuse_rankings(
     for candidate in candidates:
         base = rrf_score(candidate.votes, weights, config.k)
         score, boosts = base, list[str]()
-        further = min(len(independent_kinds(candidate.votes, cards, weights)) - 1, MAX_CORROBORATIONS)
-        if further > 0:
-            score += further * config.corroboration_bonus * unit
-            boosts.append(f"corroborated x{further}")
+        if len(candidate.votes) > 1:
+            further = min(len(independent_kinds(candidate.votes, cards, weights)) - 1, MAX_CORROBORATIONS)
+            if further > 0:
+                score += further * config.corroboration_bonus * unit
+                boosts.append(f"corroborated x{further}")
         if base > 0 and is_exact_definition(candidate, names, weights):
             score += config.definition_bonus * unit
             boosts.append("exact definition")

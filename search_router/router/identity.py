@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from search_router.schema import Definition, FileFacts, Hit, Project
@@ -21,9 +23,8 @@ WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 JACCARD_OF_A_CHUNK = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A hit on its canonical location. `definition` is the enclosing definition, `key` what makes two hits the same."""
+class Place(NamedTuple):
+    """A hit on its canonical location; `definition` is the one that it is, or that encloses it."""
 
     project: str
     path: str
@@ -33,8 +34,7 @@ class Place:
     stale: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """One expert's hit with its 1-based rank and, for code, its place."""
 
     expert: str
@@ -43,8 +43,7 @@ class Ranked:
     place: Place | None
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """Everything that was said about one identity; `votes` hold one entry an expert, at its best rank, in expert order."""
 
     key: tuple[str, ...]
@@ -104,9 +103,15 @@ def normalise_range(hit: Hit) -> tuple[int, int]:
     return start, max(start, end)
 
 
-def enclosing_definition(definitions: Sequence[Definition], start: int, end: int) -> Definition | None:
+def enclosing_definition(facts: FileFacts, start: int, end: int) -> Definition | None:
     """The definition that a range mostly is (Jaccard index of their lines at least 0.5), else the smallest one around it, else None."""
-    touched = [d for d in definitions if d.start_line <= end and start <= d.end_line]
+    touched: list[Definition] = []
+    at = bisect_right(facts.definitions, end, key=lambda d: d.start_line) - 1
+    while at >= 0 and facts.reach[at] >= start:
+        definition = facts.definitions[at]
+        if definition.end_line >= start:
+            touched.append(definition)
+        at -= 1
     if not touched:
         return None
 
@@ -127,7 +132,7 @@ def place_hit(hit: Hit, key: FileKey, facts: FileFacts) -> Place:
     lines = max(1, facts.line_count)
     stale = start > lines or (hit.content_hash is not None and hit.content_hash != facts.content_hash)
     start, end = min(start, lines), min(end, lines)
-    definition = None if hit.start_line is None else enclosing_definition(facts.definitions, start, end)
+    definition = None if hit.start_line is None else enclosing_definition(facts, start, end)
     return Place(key[0], key[1], start, end, definition, stale)
 
 
@@ -182,6 +187,8 @@ def split_overlapping(group: Sequence[Ranked], silent: Collection[str] = ()) -> 
 
     Hits of silent experts join the first part that they overlap; those that overlap none are split among themselves.
     """
+    if len(group) == 1:
+        return [list(group)]
     spans: list[tuple[int, int]] = []
     parts: list[list[Ranked]] = []
     for ranked in sorted((r for r in group if r.expert not in silent), key=lambda r: (_lines(r), r.expert, r.rank)):
@@ -203,6 +210,8 @@ def split_overlapping(group: Sequence[Ranked], silent: Collection[str] = ()) -> 
 
 def best_votes(group: Sequence[Ranked]) -> tuple[Ranked, ...]:
     """One vote an expert, at its best rank; what only a worse-ranked duplicate knew (that it is a definition) is not lost."""
+    if len(group) == 1:
+        return (group[0],)
     best: dict[str, Ranked] = {}
     for ranked in sorted(group, key=lambda r: (r.expert, r.rank)):
         first = best.setdefault(ranked.expert, ranked)
@@ -212,14 +221,15 @@ def best_votes(group: Sequence[Ranked]) -> tuple[Ranked, ...]:
                 is_definition=first.hit.is_definition or ranked.hit.is_definition,
                 is_exact=first.hit.is_exact or ranked.hit.is_exact,
             )
-            best[ranked.expert] = replace(first, hit=hit)
+            best[ranked.expert] = first._replace(hit=hit)
     return tuple(best[expert] for expert in sorted(best))
 
 
 def code_candidate(key: FileKey, definition: Definition | None, group: Sequence[Ranked], silent: Collection[str] = ()) -> Candidate:
     """One code item. Its range is the definition's when somebody pointed at the definition itself, else the best hit's own."""
     votes = best_votes(group)
-    group = [r for r in group if r.expert not in silent] or group
+    if silent:
+        group = [r for r in group if r.expert not in silent] or group
     focus = min(group, key=lambda v: (v.rank, v.expert))
     start, end = _lines(focus)
     whole = definition is not None and (any(r.hit.is_definition for r in group) or definition.end_line - definition.start_line < 80)

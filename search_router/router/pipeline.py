@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from search_router.adapters.base import Expert
@@ -199,9 +200,14 @@ def _damped(candidates: Sequence[Candidate], tokens: QuestionTokens) -> frozense
     """Candidates in tests, vendored and generated files, unless the question asks for tests."""
     if TESTING_WORDS.intersection(tokens.content_words):
         return frozenset()
-    return frozenset(
-        c.key for c in candidates if c.path is not None and (is_test_path(c.path) or is_vendored_path(c.path) or is_generated_path(c.path))
-    )
+    aside = {path for path in {c.path for c in candidates if c.path is not None} if _is_aside(path)}
+    return frozenset(c.key for c in candidates if c.path in aside)
+
+
+@lru_cache(maxsize=65_536)
+def _is_aside(path: str) -> bool:
+    """Whether a path is a test's, vendored or generated."""
+    return is_test_path(path) or is_vendored_path(path) or is_generated_path(path)
 
 
 def _present(

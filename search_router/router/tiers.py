@@ -42,7 +42,9 @@ def freshness(votes: Sequence[Ranked], cards: Mapping[str, ExpertCard]) -> float
     told = [
         0.0 if vote.place is not None and vote.place.stale else 1.0
         for vote in votes
-        if vote.hit.content_hash is not None or cards[vote.expert].freshness.startswith("live") or (vote.place is not None and vote.place.stale)
+        if vote.hit.content_hash is not None
+        or cards[vote.expert].freshness.startswith("live")
+        or (vote.place is not None and vote.place.stale)
     ]
     return round(sum(told) / len(told), 3) if told else None
 

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from search_router.canonical import normal_question
@@ -123,6 +124,7 @@ _ASKING = frozenset({"what", "where", "who", "how", "when", "why", "which", "tha
 _END = "?!.…;"
 
 
+@lru_cache(maxsize=256)
 def analyse_question(question: str) -> QuestionTokens:
     """The tokens of a question in normal form; never raises, linear time, no length limit of its own."""
     text = normal_question(question)

@@ -52,9 +52,9 @@ def test_neighbouring_methods_of_one_class_stay_two_items() -> None:
 
 
 def test_a_chunk_that_is_mostly_one_definition_is_that_definition() -> None:
-    definitions = [Definition("f", "function", 10, 30), Definition("g", "function", 40, 41)]
-    assert enclosing_definition(definitions, 8, 32) == definitions[0]
-    assert enclosing_definition(definitions, 1, 100) is None
+    facts = file_facts(numbered(100), Definition("f", "function", 10, 30), Definition("g", "function", 40, 41))
+    assert enclosing_definition(facts, 8, 32) == facts.definitions[0]
+    assert enclosing_definition(facts, 1, 100) is None
 
 
 def test_a_path_outside_every_project_is_dropped_with_a_count() -> None:
