@@ -227,6 +227,9 @@ def best_votes(group: Sequence[Ranked]) -> tuple[Ranked, ...]:
 
 def code_candidate(key: FileKey, definition: Definition | None, group: Sequence[Ranked], silent: Collection[str] = ()) -> Candidate:
     """One code item. Its range is the definition's when somebody pointed at the definition itself, else the best hit's own."""
+    if len(group) == 1 and definition is None:
+        start, end = _lines(group[0])
+        return Candidate(("code", *key, str(start), ""), key[0], key[1], start, end, None, (group[0],))
     votes = best_votes(group)
     if silent:
         group = [r for r in group if r.expert not in silent] or group
