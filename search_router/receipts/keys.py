@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from search_router.canonical import normal_question
 from search_router.errors import KeyUnusable
 from search_router.receipts.envelope import keyid_of
+from search_router.schema import MAX_QUESTION_BYTES
 
 MAX_KEY_BYTES = 16_384
 QUESTION_LABEL = b"search-router question digest v1"
@@ -63,8 +64,11 @@ class SigningKey:
 
 
 def question_digest(question: str, key: SigningKey) -> str:
-    """The keyed digest of a question in its normal form (NFC, white space folded): equal questions have equal digests under one key."""
-    return key.keyed_digest(normal_question(question))
+    """The keyed digest of a question in its normal form (NFC, white space folded): equal questions have equal digests under one key.
+
+    A question that is too long to be searched (more than 4096 characters) is taken as it is: normalising megabytes takes seconds.
+    """
+    return key.keyed_digest(normal_question(question) if len(question) <= MAX_QUESTION_BYTES else question)
 
 
 def public_key_path(path: Path) -> Path:

@@ -7,6 +7,7 @@ repair command.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sqlite3
 from collections.abc import Generator
@@ -123,7 +124,11 @@ def log_ids(directory: Path) -> list[str]:
 
 def log_uri(path: Path, mode: str) -> str:
     """The SQLite URI that opens an existing file and never makes one: mode `ro` or `rw`."""
-    return f"file:{quote(str(path.absolute()))}?mode={mode}"
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    if mode == "ro" and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
+        # SQLite cannot put its shared memory beside the file; and with no write-ahead log there is no writer whose commits would be missed.
+        uri += "&immutable=1"
+    return uri
 
 
 @contextlib.contextmanager

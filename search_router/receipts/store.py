@@ -22,7 +22,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from search_router.errors import StoreUnavailable
 from search_router.receipts.claim import ClaimedLog, claim_log
-from search_router.receipts.envelope import sign_envelope
+from search_router.receipts.envelope import MAX_ENVELOPE_BYTES, sign_envelope
 from search_router.receipts.keys import SigningKey
 from search_router.receipts.log import COLUMNS, LOCK_WAIT_SECONDS, Head, Row, check_log, log_uri, store_failure
 from search_router.receipts.reading import Receipt, ReceiptReader
@@ -207,7 +207,11 @@ class ReceiptStore:
         facts = statement_facts(json.loads(payload))
         if facts.position != position:
             raise ValueError(f"the payload states the position {facts.position}, not {position}")
-        return Row.of(facts, sign_envelope(payload, self._key))
+        row = Row.of(facts, sign_envelope(payload, self._key))
+        if len(row.envelope) > MAX_ENVELOPE_BYTES:
+            raise ValueError(f"the envelope has {len(row.envelope)} bytes, and readers refuse more than {MAX_ENVELOPE_BYTES}")
+        f"{row.status}{row.intent}{row.question_digest}".encode()  # a lone surrogate must fail here, not the whole batch in the database
+        return row
 
     async def _ready(self) -> tuple[aiosqlite.Connection, Head]:
         """The connection and the head; after a failure both are made anew, from what is on disk."""
@@ -230,7 +234,7 @@ class ReceiptStore:
         database, self._database = self._database, None
         if database is not None:
             # What was acknowledged is in the write-ahead log already; a close that fails takes nothing back.
-            with contextlib.suppress(sqlite3.Error, ValueError):
+            with anyio.move_on_after(DRAIN_SECONDS), contextlib.suppress(sqlite3.Error, ValueError):
                 await database.close()
 
     def _closed(self) -> StoreUnavailable:

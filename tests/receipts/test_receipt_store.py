@@ -117,6 +117,23 @@ async def test_a_payload_that_is_no_receipt_is_refused(tmp_path: Path, payload: 
         assert (await store.append(PAYLOAD)).seq == 1
 
 
+async def test_a_payload_whose_words_are_no_unicode_fails_alone(tmp_path: Path) -> None:
+    def surrogate(position: Position) -> bytes:
+        return PAYLOAD(position).replace(b'"status":"answered"', b'"status":"\\ud800"')
+
+    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
+
+        async def refused() -> None:
+            with pytest.raises(UnicodeEncodeError):
+                await store.append(surrogate)
+
+        for _ in range(3):
+            tasks.start_soon(refused)
+            tasks.start_soon(store.append, PAYLOAD)
+
+    assert_sound(tmp_path, store.log, 3)
+
+
 async def test_a_payload_that_states_another_place_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         with pytest.raises(ValueError, match="position"):

@@ -150,6 +150,19 @@ async def test_a_full_disk_is_an_error_until_there_is_room_again(tmp_path: Path,
     assert place.assert_sound(log_path(place.directory, store.log)) == written + 1
 
 
+@pytest.mark.skipif(not ROOT, reason="needs to mount a file system")
+async def test_a_log_on_a_read_only_disk_can_be_read_and_verified(tmp_path: Path, small_disk: Path) -> None:
+    place = Place(tmp_path)
+    place.directory = small_disk / "receipts"
+    ids = await place.append(3)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+
+    assert [receipt.id for receipt in await ReceiptReader(place.directory).list(10)] == ids[::-1]
+    assert place.assert_sound(sqlite_files(place.directory)[0]) == 3
+    with pytest.raises(StoreUnavailable, match="Read-only"):
+        await place.append()
+
+
 async def test_a_read_only_directory_is_refused_at_the_start(place: Place) -> None:
     # Not in pytest's own directory, whose parents another user may not enter.
     base = Path(tempfile.mkdtemp())
