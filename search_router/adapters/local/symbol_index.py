@@ -23,11 +23,12 @@ from search_router.adapters.local.symbol_refresh import Refresh
 from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols, RefreshReport, derived_key
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_table import SymbolTable
+from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Definition, Project
 
 
 class Progress(NamedTuple):
-    """How many of a project's source files are in the index as they were last listed; `total` is None before the first listing."""
+    """How many of a project's source files are in the index as they were last listed; `total` is None until a refresh has listed them."""
 
     ready: int
     total: int | None
@@ -79,7 +80,7 @@ class SymbolIndex:
         To be cancelled here is only to leave: the refresh goes on in its own task until `aclose`. `nested` as for `read_manifest`.
 
         Raises:
-            ExpertError: git or the extraction cannot be run.
+            ExpertError: git or the extraction cannot be run, or the index was closed.
         """
         run = self._runs.get(project.root)
         if run is None or run.task is None or run.begun:
@@ -87,7 +88,13 @@ class SymbolIndex:
             self._runs[project.root] = run
             run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, run, before))
             run.task.add_done_callback(_retrieve)
-        return await asyncio.shield(run.task)
+        try:
+            return await asyncio.shield(run.task)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if run.task.cancelled() and not (asker and asker.cancelling()):
+                raise ExpertError(FailureClass.UNAVAILABLE, "The symbol index was closed while it was read.") from None
+            raise
 
     async def definitions(self, project: Project, path: str, blob: str) -> tuple[Definition, ...] | None:
         """The definitions of the file whose bytes have this blob id, in reading order; None when it has no syntax that we read.

@@ -72,6 +72,7 @@ class Refresh:
         """Do it. Raises ExpertError when git or the extraction cannot be run."""
         began = time.monotonic()
         state = self._state
+        state.total = None
         manifest = await read_manifest(self._project, nested=nested)
         changed, gone = self._compare(manifest)
         kept = [file for path in gone if (file := state.table.get(path))]  # so that a renamed file finds its syntax in `known`

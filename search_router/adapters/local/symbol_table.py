@@ -21,6 +21,7 @@ from search_router.schema import Definition
 _SHIFT = 20
 _MASK = (1 << _SHIFT) - 1
 _SWEEP_FROM = 256
+_STANDS_FOR_FOLDER = frozenset({"__init__", "index", "mod", "package", "__main__"})
 _OUTLINE_KINDS = frozenset({"class", "interface", "struct", "enum", "trait", "function", "type", "module"})
 
 
@@ -63,7 +64,9 @@ class PathFacts:
     def of(cls, path: str) -> PathFacts:
         folders, _, name = path.rpartition("/")
         plain = name.partition(".")[0] or name
-        parts = (*(part for part in folders.split("/") if part), plain)
+        parts = tuple(part for part in (*folders.split("/"), plain) if part)
+        if len(parts) > 1 and plain in _STANDS_FOR_FOLDER:
+            parts = parts[:-1]
         words = frozenset(stem(word) for part in parts[-2:] for word in subtokens(part))
         return cls(is_test_path(path), is_vendored_path(path) or is_generated_path(path), words, parts)
 
