@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -89,15 +89,23 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
         for line in lines:
             if not line.strip():
                 continue
-            try:
-                raw = json.loads(line)
-            except ValueError:
-                raw = line.decode("utf-8", "replace")
-            name = raw.pop("id", None) if isinstance(raw, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            name, raw = _batch_request(line)
             answer = await router.search(raw, principal="local")
             echo_json({"id": name, **answer.model_dump(mode="json", by_alias=True)})
             worst = max(worst, EXITS[answer.status] if answer.status is not Status.EMPTY else 0)
     return worst
+
+
+def _batch_request(line: bytes) -> tuple[Any, Any]:
+    """(id, request) of one line; what is not JSON goes to the router as it is, which refuses it with a receipt."""
+    try:
+        raw: Any = json.loads(line)
+    except ValueError:
+        return None, line.decode("utf-8", "replace")
+    if not isinstance(raw, dict):
+        return None, raw
+    request = dict[str, Any](raw)
+    return request.pop("id", None), request
 
 
 @main.command()
@@ -129,7 +137,9 @@ def fetch(ids: Sequence[str], max_characters: int | None, roots: Sequence[Path],
 @click.option("--host", help="Where HTTP listens; anything but loopback needs SEARCH_ROUTER_TOKEN.")
 @click.option("--port", type=int, help="0 picks a free port.")
 @workspace_options
-def serve(transport: str, host: str | None, port: int | None, roots: Sequence[Path], flags: Sequence[str]) -> None:
+def serve(
+    transport: Literal["stdio", "sse", "http"], host: str | None, port: int | None, roots: Sequence[Path], flags: Sequence[str]
+) -> None:
     """Run the MCP server."""
     http = [*([f'http.host="{host}"'] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
 

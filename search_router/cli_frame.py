@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import anyio
 import click
@@ -50,7 +50,7 @@ def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return inner  # pyright: ignore[reportUnknownVariableType]
 
 
-def _die(error: SearchRouterError) -> Any:
+def _die(error: SearchRouterError) -> NoReturn:
     click.echo(f"search-router: {error.code}: {error}", err=True)
     sys.exit(RECEIPT_EXIT if isinstance(error, ReceiptError) else CONFIG_EXIT if isinstance(error, (ConfigError, WorkspaceError)) else 2)
 

@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 MAX_QUESTION_BYTES = 4096
 DEFAULT_LIMIT = 10
@@ -260,12 +260,10 @@ class ExpertReport(Edge):
 class StageReport(Edge):
     """One step of the request. `in` and `out` count what went through it, `ms` is wall time."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True)
-
     stage: str
     active: bool
     reason: str
-    in_: int = Field(alias="in", ge=0)
+    in_: int = Field(validation_alias=AliasChoices("in", "in_"), serialization_alias="in", ge=0)
     out: int = Field(ge=0)
     ms: float = Field(ge=0)
 

@@ -52,6 +52,7 @@ async def scripted_router(
     *,
     files: Mapping[str, str] = FILES,
     flags: Sequence[str] = (),
+    roots: Sequence[Path] = (),
     **more: Any,
 ) -> AsyncGenerator[Router]:
     """A router whose only experts are the given scripts: expert id to its answers. `more` goes to every expert's declaration."""
@@ -64,7 +65,7 @@ async def scripted_router(
         script = folder / f"{name}.json"
         script.write_text(json.dumps({"answers": list(answers)}))
         chosen += expert_flags(name, script, **more)
-    async with open_router(roots=[root], flags=[*chosen, *flags], environ=environ(folder)) as router:
+    async with open_router(roots=roots or [root], flags=[*chosen, *flags], environ=environ(folder)) as router:
         yield router
 
 

@@ -264,9 +264,11 @@ async def test_an_empty_workspace_is_no_indexed_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("empty-says-why-no-projects")
-async def test_an_empty_group_is_no_visible_projects(tmp_path: Path) -> None:
-    async with scripted_router(tmp_path, {"a": FINDS}, flags=["workspace.groups.nobody=[]"]) as router:
-        answer = await router.search({"question": QUESTION, "scope": {"group": "nobody"}})
+async def test_a_project_outside_the_asked_group_is_no_visible_project(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    flags = ['workspace.groups.others=["other"]']
+    async with scripted_router(tmp_path, {"a": FINDS}, flags=flags, roots=[tmp_path / "work", tmp_path / "other"]) as router:
+        answer = await router.search({"question": QUESTION, "scope": {"group": "others", "project": "work"}})
         assert (answer.status, answer.empty_reason) == (Status.EMPTY, EmptyReason.NO_VISIBLE_PROJECTS)
         assert answer.receipt is not None
 

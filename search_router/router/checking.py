@@ -52,7 +52,7 @@ async def verify_some(paths: StatePaths, keys: Sequence[Path], receipt_ids: Sequ
         found += await reader.list(1)
     if not found:
         raise ReceiptNotFound(f"There is no receipt in {paths.receipts}.", remedy="Ask a question first.")
-    response = {k: v for k, v in answer.items() if k not in ("receipt", "id")} if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    response = None if answer is None else {k: v for k, v in dict[str, Any](answer).items() if k not in ("receipt", "id")}
     checked: list[Checked] = []
     for receipt in found:
         verdict = verify_envelope(receipt.envelope, trust, response=response)

@@ -20,7 +20,7 @@ from search_router.router.fanout import Progress, Reply, ask_experts
 from search_router.router.fuse import Fused, fuse_rankings
 from search_router.router.identity import Candidate, Dropped, FileKey, identify, normalise_path
 from search_router.router.plan import Plan, plan_experts
-from search_router.router.request import parse_request, question_classes
+from search_router.router.request import parse_request, question_classes, question_of
 from search_router.router.shape import next_cursor, page_start, shape_ranking
 from search_router.router.stages import StageLog
 from search_router.router.tokens import QuestionTokens, analyse_question
@@ -121,8 +121,8 @@ def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionToken
     """Parse and classify."""
     config = trace.surroundings.config
     with trace.stages.run("request", 1) as stage:
-        question = raw.get("question") if isinstance(raw, Mapping) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        if isinstance(question, str):
+        question = question_of(raw)
+        if question is not None:
             trace.classes = question_classes(question)
         trace.request = request = parse_request(raw)
         stage.out = 1

@@ -123,7 +123,12 @@ def _gate(
     if prior < config.gate.min_prior:
         return ExpertStatus.SKIPPED, f"prior {prior:g} for {classification.intent.value} is below {config.gate.min_prior:g}"
     least = request.budget.min_precision_class
-    if least in PRECISION and card.precision_class in PRECISION and PRECISION[card.precision_class] < PRECISION[least]:
+    if (
+        least is not None
+        and least in PRECISION
+        and card.precision_class in PRECISION
+        and PRECISION[card.precision_class] < PRECISION[least]
+    ):
         return ExpertStatus.SKIPPED, f"precision class {card.precision_class.value} is weaker than {least.value}"
     language = request.scope.language
     if language and card.languages is not None and language not in card.languages:

@@ -66,6 +66,12 @@ def parse_request(raw: object) -> SearchRequest:
     raise RequestRejected(_bounded(problems), remedy="Mend this and ask again.")
 
 
+def question_of(raw: object) -> str | None:
+    """The question in raw arguments, whatever else is wrong with them; None when there is no string."""
+    question = cast("Mapping[object, object]", raw).get("question") if isinstance(raw, Mapping) else None
+    return question if isinstance(question, str) else None
+
+
 def parse_fetch(raw: object) -> FetchRequest:
     """The fetch request in `raw`, checked like a search request. Raises RequestRejected."""
     if not isinstance(raw, Mapping):

@@ -136,7 +136,7 @@ HISTORY = (
     _rule("history.who-past", 800, r" who (?:\S+ly )?(?!use_p|need|embed|feed)\w+(?:ed|ew) "),
     _rule("history.record-in-which", 800, rf" {_RECORDS} (?:in which|where|when|number|with which) "),
     _rule("history.did-use-to", 700, r" did(?: \S+){1,8}? use_b to "),
-    _rule("history.how-often", 800, rf" how (?:many times|often|frequently) (?:has|have|had|did|was|were|do people) "),
+    _rule("history.how-often", 800, r" how (?:many times|often|frequently) (?:has|have|had|did|was|were|do people) "),
     _rule(
         "history.attempts",
         750,
@@ -367,7 +367,7 @@ IMPACT = (
     _rule(
         "cross-repo-impact.trace",
         600,
-        rf" trace (?:\S+ ){{0,6}}?(?:use_[bpg]|ends up|callers|paths? into|flows? to|goes) | (?:used|use_p|references|use_b) (?:anywhere|elsewhere) ",
+        r" trace (?:\S+ ){0,6}?(?:use_[bpg]|ends up|callers|paths? into|flows? to|goes) | (?:used|use_p|references|use_b) (?:anywhere|elsewhere) ",
     ),
     _rule(
         "cross-repo-impact.across",
@@ -397,7 +397,7 @@ TYPED = (
         rf" (?:implementations?|implementors?|implementers|sub-?class(?:es|ing)?|super-?class(?:es)?|(?:base|parent|derived|child) class(?:es)?|use_b from|inherits?|inheriting|overrid(?:es?|den|ing)|"
         rf"extends?|extending|implements?|make_[bg]|hierarchy|conforms? to|derives? from|satisf(?:y|ies))(?: \S+){{0,4}}? {_NAME} "
         rf"| {_NAME} (?:\S+ )?(?:implementations?|implementors|subclass(?:es)?|hierarchy|make_b|extends|inherits) ",
-        unless=rf" (?:how|why|when) (?:do|does|is|are|to|did|was|can|should) | make_b (?:\S+ )*(?:commit|pr) ",
+        unless=r" (?:how|why|when) (?:do|does|is|are|to|did|was|can|should) | make_b (?:\S+ )*(?:commit|pr) ",
     ),
     _rule(
         "typed-symbol.which-types",
@@ -417,7 +417,7 @@ TYPED = (
     _named(
         "typed-symbol.find",
         350,
-        rf" (?:find|show|locate|open|see|view|get|give|where is|where are|where does|look up|lookup|source of|code of|body of|code for|source for|looking for)(?: me)?(?: the)?(?: \S+){{0,2}}? _id_ ",
+        r" (?:find|show|locate|open|see|view|get|give|where is|where are|where does|look up|lookup|source of|code of|body of|code for|source for|looking for)(?: me)?(?: the)?(?: \S+){0,2}? _id_ ",
     ),
     _named(
         "typed-symbol.contract",

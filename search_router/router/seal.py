@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from search_router.receipts.keys import SigningKey
 from search_router.receipts.statement import Digest
 from search_router.receipts.store import ReceiptStore, Stored
 from search_router.router.fanout import Reply
+from search_router.router.request import question_of
 from search_router.schema import Answer, BudgetReport, ReceiptRef
 
 
@@ -48,10 +49,9 @@ class Sealer:
 
     async def seal_search(self, answer: Answer, raw: object, replies: Sequence[Reply], caller: Caller) -> Answer:
         """The answer with its receipt. Raises ReceiptError when the receipt cannot be made durable."""
-        question = raw.get("question") if isinstance(raw, Mapping) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         context = self._context(
             caller,
-            question=question if isinstance(question, str) else None,
+            question=question_of(raw),
             started_us=time.time_ns() // 1000 - round(answer.budget.used_ms * 1000),
             experts={r.call.expert: _expert_facts(r) for r in replies},
             fusion=self._fusion_facts(replies),

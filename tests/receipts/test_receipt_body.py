@@ -56,6 +56,8 @@ def test_the_whole_statement_of_an_answered_request() -> None:
             "prev": "a" * 64,
             "time_us": 1_700_000_000_000_001,
             "nonce": "b" * 32,
+            "operation": "search",
+            "fetched": [],
             "request": {"method": "jcs"},
             "response": {"method": "jcs"},
             "started_us": 1_700_000_000_000_000,
