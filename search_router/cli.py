@@ -104,7 +104,7 @@ def _batch_request(line: bytes) -> tuple[Any, Any]:
         return None, line.decode("utf-8", "replace")
     if not isinstance(raw, dict):
         return None, raw
-    request = dict[str, Any](raw)
+    request: dict[str, Any] = {**raw}
     return request.pop("id", None), request
 
 

@@ -21,10 +21,12 @@ from search_router.schema import Answer, Confidence, Evidence, ExpertStatus
 
 COLOURS = {Confidence.HIGH: "green", Confidence.MEDIUM: "yellow", Confidence.LOW: "red"}
 PATIENCE_SECONDS = 0.5
+PIPE_COLUMNS = 4000
 
 
 def make_console() -> Console:
-    return Console(highlight=False, soft_wrap=True)
+    """Standard output; as wide as needed when it is no terminal, so that nothing is cut for a pipe."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
 
 
 def visible(text: str) -> str:
