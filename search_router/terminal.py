@@ -6,11 +6,11 @@ import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from textwrap import indent
 
 import anyio
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -80,7 +80,7 @@ def _print_item(console: Console, number: int, item: Evidence) -> None:
         Text.assemble("   ", (f"{item.tier.value} · {item.confidence.value}", colour), f"  {sources}", (flags, "red"), f"  {item.nuance}")
     )
     if item.snippet:
-        console.print(Padding(Text(visible(item.snippet), style="dim"), (0, 0, 0, 5)))
+        console.print(Text(indent(visible(item.snippet), " " * 5), style="dim"))
 
 
 def _experts_table(answer: Answer) -> Table:
