@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from search_router.config.schema import ClassifyConfig
-from search_router.router.rules import RULES, Rule
+from search_router.router.rules.rule import Rule
+from search_router.router.rules.table import RULES
 from search_router.router.tokens import QuestionTokens
 from search_router.router.wording import Surfaces, read_surfaces
 from search_router.schema import Classification, Intent, RuleFired

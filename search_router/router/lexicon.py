@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-STOP_WORDS = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+STOP_WORDS = _words(
     """
     a about all also am an and any anybody anyone anything are as at be because been being but by can cannot could did do does doing done
     either else every everyone everything few for from get gets give gives got had has have having he her here hers him his how however i
@@ -17,7 +22,7 @@ STOP_WORDS = frozenset(
     since so some somebody someone something somewhere still such tell than that the their theirs them then there these they thing things
     this those though through to too under until up upon us use used uses using very via want wants was we well were what whatever when
     whenever where wherever whether which while who whoever whom whose why will with within without would yes yet you your yours
-    """.split()
+    """
 )
 """Function words and the verbs of asking. A question of nothing else has nothing to search for."""
 
@@ -33,32 +38,33 @@ LANGUAGES: Mapping[str, str] = MappingProxyType(
 
 AMBIGUOUS_LANGUAGES: Mapping[str, str] = MappingProxyType(
     {
-        "bash": "bash", "c": "c", "css": "css", "dart": "dart", "go": "go", "html": "html", "js": "javascript", "julia": "julia", "nix": "nix",
-        "py": "python", "r": "r", "shell": "bash", "sql": "sql", "swift": "swift", "toml": "toml", "ts": "typescript", "yaml": "yaml", "zig": "zig",
+        "bash": "bash", "c": "c", "css": "css", "dart": "dart", "go": "go", "html": "html", "js": "javascript", "julia": "julia",
+        "nix": "nix", "py": "python", "r": "r", "shell": "bash", "sql": "sql", "swift": "swift", "toml": "toml",
+        "ts": "typescript", "yaml": "yaml", "zig": "zig",
     }
 )  # fmt: skip
 """Words that name a language only after `in` or before `code`."""
 
-FILE_EXTENSIONS = frozenset(
+FILE_EXTENSIONS = _words(
     """
     astro bash bat bazel bzl c cc cfg clj cljs cmake conf cpp cs csproj css csv cts cu cue cxx dart dockerfile edn erb erl ex exs fs fsx
     gemspec go gql gradle graphql groovy h hbs hcl hh hpp hrl hs htm html hxx ini ipynb java jl js json json5 jsonc jsonl jsx kt kts less
     lock lua md mdx mjs ml mli mm mts nix nim php pl pm proto ps1 pxd py pyi pyx r rake rb rs rst sass sbt scala scss service sh sol sql
     svelte svg swift tf tfvars thrift toml ts tsx txt v vb vim vue xml xsd yaml yml zig zsh
-    """.split()
+    """
 )
 """A dotted token that ends in one of these is a file name."""
 
-SOURCE_FOLDERS = frozenset(
+SOURCE_FOLDERS = _words(
     """
     .github adapters app apps assets backend bin build cmd common components config configs core crates db deploy docs examples frontend
     include infra internal lib libs migrations modules packages pkg plugins resources scripts server services spec src static templates
     test tests third_party tools utils vendor web
-    """.split()
+    """
 )
 """A slash-separated token that starts with one of these is a path; `client/server` and `read/write` are prose."""
 
-PROSE_NAMES = frozenset(
+PROSE_NAMES = _words(
     """
     ansible asp.net airflow artifactory bitbucket blender browserify bluetooth chrome circleci cloudflare cloudfront cloudwatch codeql
     coffeescript commonjs couchdb cuda datadog devops dialogflow docker dockerhub dynamodb ebpf ecmascript elasticsearch elastic facebook
@@ -70,28 +76,34 @@ PROSE_NAMES = frozenset(
     sonarqube spring sqlalchemy sqlite stackoverflow starlette stripe svelte tensorflow terraform three.js twitter typescript ubuntu
     unicode unix vscode vue.js webassembly webauthn webdav webgl webgpu webhook webhooks webpack webrtc websocket websockets wifi windows
     wordpress youtube zookeeper e.g i.e a.m p.m vs u.s d3.js
-    """.split()
+    """
 )
 """Names of products and abbreviations that are spelled like code and are prose."""
 
-CODE_SUFFIXES = (
-    "Error", "Exception", "Handler", "Parser", "Router", "Builder", "Factory", "Manager", "Client", "Service", "Controller", "Repository",
-    "Adapter", "Provider", "Resolver", "Serializer", "Deserializer", "Encoder", "Decoder", "Scheduler", "Dispatcher", "Listener", "Observer",
-    "Validator", "Iterator", "Visitor", "Cursor", "Registry", "Tokenizer", "Lexer", "Formatter", "Renderer", "Loader", "Reader", "Writer",
-    "Worker", "Executor", "Generator", "Formatter", "Processor", "Interceptor", "Middleware", "Reconciler", "Allocator", "Compiler",
-    "Transformer", "Subscriber", "Publisher", "Emitter", "Logger", "Tracker", "Watcher", "Wrapper", "Proxy", "Mutex", "Semaphore",
-)  # fmt: skip
+CODE_SUFFIXES = tuple(
+    sorted(
+        _words(
+            """
+    Error Exception Handler Parser Router Builder Factory Manager Client Service Controller Repository Adapter Provider Resolver
+    Serializer Deserializer Encoder Decoder Scheduler Dispatcher Listener Observer Validator Iterator Visitor Cursor Registry
+    Tokenizer Lexer Formatter Renderer Loader Reader Writer Worker Executor Generator Processor Interceptor Middleware Reconciler
+    Allocator Compiler Transformer Subscriber Publisher Emitter Logger Tracker Watcher Wrapper Proxy Mutex Semaphore
+    """
+        )
+    )
+)
 """A capitalised word inside a sentence that ends in one of these is a class name."""
 
-KIND_NOUNS = frozenset(
+KIND_NOUNS = _words(
     """
-    class classes struct structs interface interfaces enum enums trait traits protocol protocols type types method methods function functions
-    component components macro macros mixin mixins record records typedef alias constructor dataclass exception hook hooks decorator
-    """.split()
+    class classes struct structs interface interfaces enum enums trait traits protocol protocols type types method methods function
+    functions component components macro macros mixin mixins record records typedef alias
+    constructor dataclass exception hook hooks decorator
+    """
 )
 """Kinds of definition: a capitalised word beside one of these names that definition."""
 
-COMMON_WORD_LIBRARIES = frozenset(
+COMMON_WORD_LIBRARIES = _words(
     """
     anyhow arrow async base64 behave black blessed build bytes cache chain click clients cloud colors commander
     common config connect context cookie copy core cors crypto data database debug diff either email errors event events fast
@@ -102,6 +114,6 @@ COMMON_WORD_LIBRARIES = frozenset(
     send serve server session sharp shell signal signals slash socket source spring stack state storage stream string style table tables
     tar template templates test tests text time toolbox tools tower trace tracing transitions tree types typing url utils uuid validate
     validator validators values version walk watch web workers
-    """.split()
+    """
 )
 """Names of packages that are everyday words: `requests` in `how are requests throttled` is not the library."""

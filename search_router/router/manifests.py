@@ -17,8 +17,8 @@ from xml.parsers import expat
 
 Json = Any  # what json.loads and tomllib.loads return
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")  # PEP 508 name
-_GEM = re.compile(r"^\s*(?:gem|add_(?:runtime_|development_)?dependency)\b[ (]*['\"]([\w.-]+)['\"]", re.MULTILINE)
-_GO_LINE = re.compile(r"^\s*(?:require\s+)?([\w.~-]+\.[\w.~-]+(?:/[\w.~-]+)*)\s+v\d", re.MULTILINE)
+_GEM = re.compile(r"^[ \t]*(?:\w+\.)?(?:gem|add_(?:runtime_|development_)?dependency)\b[ (]*['\"]([\w.-]+)['\"]", re.MULTILINE)
+MAX_LINE = 1000
 _NODE_KINDS = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
 _CARGO_KINDS = ("dependencies", "dev-dependencies", "build-dependencies")
 _LOCAL = ("workspace:", "file:", "link:", "portal:", ".", "/")
@@ -40,7 +40,7 @@ def manifest_reader(name: str) -> Callable[[bytes], Iterator[str]] | None:
 
 
 def _read_pyproject(data: bytes) -> Iterator[str]:
-    document = tomllib.loads(data.decode())
+    document = _load_toml(data)
     project = _table(document.get("project"))
     yield from _requirements(project.get("dependencies"))
     for group in (*_table(project.get("optional-dependencies")).values(), *_table(document.get("dependency-groups")).values()):
@@ -102,19 +102,23 @@ def _read_composer(data: bytes) -> Iterator[str]:
 
 
 def _read_go_mod(data: bytes) -> Iterator[str]:
-    text = re.sub(r"//.*", "", data.decode())
-    if not re.search(r"^\s*module\s", text, re.MULTILINE):
+    lines = [line.partition("//")[0].split() for line in data.decode().splitlines() if len(line) <= MAX_LINE]
+    if not any(words[:1] == ["module"] for words in lines):
         raise ValueError("no module line")
-    yield from (
-        match[1]
-        for match in _GO_LINE.finditer(
-            re.sub(r"(?ms)^\s*(?:replace|exclude|retract)\s*\(.*?^\s*\)|^\s*(?:replace|exclude)\s[^\n]*", "", text)
-        )
-    )
+    block = ""
+    for words in lines:
+        if words[1:] == ["("]:
+            block = words[0]
+        elif words == [")"]:
+            block = ""
+        elif words[:1] == ["require"] and len(words) >= 3:
+            yield words[1]
+        elif block == "require" and len(words) >= 2:
+            yield words[0]
 
 
 def _read_cargo(data: bytes) -> Iterator[str]:
-    document = tomllib.loads(data.decode())
+    document = _load_toml(data)
     tables = [document, _table(document.get("workspace")), *(_table(target) for target in _table(document.get("target")).values())]
     for table in tables:
         for kind in _CARGO_KINDS:
@@ -182,6 +186,13 @@ def _xml_elements(data: bytes) -> list[tuple[tuple[str, ...], str, Mapping[str, 
 def _load_json(data: bytes) -> Json:
     try:
         return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+
+
+def _load_toml(data: bytes) -> dict[str, Json]:
+    try:
+        return tomllib.loads(data.decode())
     except RecursionError as error:
         raise ValueError("is nested too deeply") from error
 

@@ -148,11 +148,18 @@ def _readable_fields(raw: Mapping[object, object], fields: Collection[str]) -> t
             problems.append(_unknown_key("", key, fields))
             continue
         found = _unreadable(key, value, depth=1)
-        if found:
-            problems.extend(found)
-        else:
+        problems.extend(found)
+        if not found:
             readable[key] = value
+        elif key in _NESTED and isinstance(value, Mapping) and len(cast("Mapping[object, object]", value)) <= MAX_ITEMS:
+            readable[key] = _readable_members(key, cast("Mapping[object, object]", value))
     return readable, problems
+
+
+def _readable_members(field: str, value: Mapping[object, object]) -> dict[str, object]:
+    """Without the members at fault, so that the others are checked too."""
+    known = _NESTED[field].model_fields
+    return {key: member for key, member in value.items() if isinstance(key, str) and key in known and not _unreadable(key, member, depth=2)}
 
 
 def _unreadable(field: str, value: object, *, depth: int) -> list[FieldProblem]:

@@ -23,7 +23,7 @@ _VERBS = {
     "make": """add introduce land create implement author write ship commit fix break=broke,broken start adopt reintroduce restore enable
         contribute push release build=built invent propose choose=chose,chosen pick decide conceive""",
     # something points at a thing: the edges of a dependency graph
-    "use": """use call consume import reference invoke depend rely instantiate subscribe include require utilise utilize inherit reuse
+    "use": """use call consume import reference invoke depend rely instantiate subscribe include require utilise utilize reuse
         exercise listen construct embed wrap cover""",
     # the softer edges
     "reach": """access hit query read trigger render spawn schedule feed load mutate touch test mock assign""",
@@ -53,13 +53,14 @@ _IRREGULAR = {
     "choose": ("chose", "chosen", "choosing"),
 }
 # Nouns, or verbs of what programs do, more often than verbs of editing code: these forms keep their own spelling.
-_PLAIN = frozenset(
-    """
+_PLAIN_FORMS = """
     commit commits committing release releases raise raises raising break breaks breaking build builds building patch patches start starts
     starting push pushes pushing decide decides deciding decided write writes writing create creates creating port ports test tests pick
-    picks picking author authors authoring choose chooses choosing enable enables enabling merge merges merging pushed releasing lower
-    """.split()
-)
+    picks picking author authors authoring implement implements implementing choose chooses
+    choosing enable enables enabling merge merges merging
+    pushed releasing lower
+    """
+_PLAIN = frozenset(_PLAIN_FORMS.split())
 
 
 def _forms(verb: str) -> Iterator[tuple[str, str]]:
@@ -94,8 +95,8 @@ _LIBRARY_SPELLINGS = re.compile(r"(?:\.js|js|\.py|\.rs|\.net)\Z")
 class Surfaces:
     """The question as the rules read it; each starts and ends with a space, so that a pattern starts with one.
 
-    `wording` is the skeleton with verbs as their classes and a known library's dotted names as `_api_`, `naming` the skeleton with known libraries as `_lib_` (or `_common_` where
-    the library's name is an everyday word), `text` the question as it was asked.
+    `wording` is the skeleton with verbs as their classes and a known library's dotted names as `_api_`; `naming` is
+    the skeleton with known libraries as `_lib_`, or `_common_` where the name is an everyday word; `text` is the question as it was asked.
     """
 
     wording: str
