@@ -56,10 +56,10 @@ def _plain(value: object) -> Json:
         for key, member in cast("dict[object, object]", value).items():
             if type(key) is not str or not key.isascii():
                 raise _NotPlain
-            plain[key] = _plain(member)
+            plain[key] = member if type(member) is str or member is None else _plain(member)  # most are: no call for them
         return plain
     if kind is list or kind is tuple:
-        return [_plain(item) for item in cast("list[object]", value)]
+        return [item if type(item) is str else _plain(item) for item in cast("list[object]", value)]
     if kind is int and -MAX_INTEGER <= cast("int", value) <= MAX_INTEGER:
         return value
     if kind is float:
@@ -69,6 +69,14 @@ def _plain(value: object) -> Json:
         if 1e-4 <= abs(number) < MAX_INTEGER:
             return number
     raise _NotPlain
+
+
+def canonical_without_floats(value: Json) -> bytes:
+    """RFC 8785 bytes of a JSON value of which the caller knows that it holds no float, no integer beyond 2**53 - 1 and only ASCII names."""
+    try:
+        return _PLAIN_ENCODER.encode(value).encode("utf-8")
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise _not_canonical(error) from error
 
 
 def _not_canonical(error: UnicodeEncodeError | RecursionError) -> ValueError:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from search_router.config.keys import Table, as_array, as_table, show_value, value_at, walk_leaves
 from search_router.config.layers import Finding
 from search_router.config.mistakes import did_you_mean
 
+EXPERT_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
 
 def check_across(tree: Table) -> Iterator[Finding]:
     """Every mistake between the parts of a merged tree whose single values are sound (parts may be missing)."""
     experts = as_table(tree.get("experts")) or {}
+    yield from _check_ids(experts)
     yield from _check_default_set(tree, experts)
     yield from _check_priors(tree, experts)
     yield from _check_groups(tree)
@@ -22,6 +26,13 @@ def check_decimals(values: Table) -> Iterator[Finding]:
     for path, value in walk_leaves(values):
         if isinstance(value, float) and abs(value * 1000 - round(value * 1000)) > 1e-9:
             yield path, f"must have at most 3 decimals, got {value}"
+
+
+def _check_ids(experts: Table) -> Iterator[Finding]:
+    """An expert's id stands in receipts, texts and command lines."""
+    for name in experts:
+        if not EXPERT_ID.fullmatch(name):
+            yield ("experts", name), "is no id: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
 
 
 def _check_default_set(tree: Table, experts: Table) -> Iterator[Finding]:

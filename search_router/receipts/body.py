@@ -11,7 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from search_router.canonical import Json, canonical_bytes, canonical_object, sha256_hex, tolerant_digest
+from search_router.canonical import (
+    MAX_INTEGER,
+    Json,
+    canonical_bytes,
+    canonical_object,
+    canonical_without_floats,
+    sha256_hex,
+    tolerant_digest,
+)
 from search_router.errors import ReceiptError
 from search_router.receipts.keys import SigningKey
 from search_router.receipts.statement import PREDICATE_TYPE, REQUEST, RESPONSE, STATEMENT_TYPE, Digest, Position
@@ -113,12 +121,10 @@ def prepare_statement(
         ReceiptError: `receipt-with-float`, when a value is a float.
     """
     fixed = _fixed_predicate(answer, digests, request, context, key)
-    members = {name: canonical_bytes(value) for name, value in fixed.items()}
-    head = {name: canonical_bytes(value) for name, value in _statement(request, digests.response).items()}
+    head = _statement(request, digests.response)
 
     def place(position: Position) -> bytes:
-        placed = {name: canonical_bytes(value) for name, value in _place(position).items()}
-        return canonical_object(head | {"predicate": canonical_object(members | placed)})
+        return canonical_without_floats(head | {"predicate": fixed | _place(position)})
 
     return place
 
@@ -132,15 +138,19 @@ def build_statement(
 
 
 def refuse_floats(value: object, where: str = "predicate") -> None:
-    """Raise ReceiptError for the first float at any depth: two readers may print one float in two ways."""
+    """Raise ReceiptError for the first float at any depth, and for integers and names that two readers may print in two ways."""
     if isinstance(value, dict):
         for name, member in cast("dict[str, object]", value).items():
-            if type(member) is not str:
+            if not name.isascii():
+                raise ReceiptError(f"The receipt has a name that is not ASCII at {where}: {name!r}.", code="receipt-with-odd-name")
+            if type(member) is not str and member is not None:
                 refuse_floats(member, f"{where}.{name}")
     elif isinstance(value, list):
-        for place, item in enumerate(cast("list[object]", value)):
+        for item in cast("list[object]", value):
             if type(item) is not str:
-                refuse_floats(item, f"{where}[{place}]")
+                refuse_floats(item, f"{where}[]")
+    elif isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise ReceiptError(f"The receipt has an integer beyond 2**53 - 1 at {where}.", code="receipt-with-huge-integer")
     elif isinstance(value, float):
         raise ReceiptError(
             f"The receipt has a float at {where}.", remedy="Give integer microseconds or per-mille.", code="receipt-with-float"

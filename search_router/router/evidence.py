@@ -156,7 +156,7 @@ def _commit_item(fused: Fused, cards: Mapping[str, ExpertCard], sources: tuple[S
 
 
 def cut_snippet(candidate: Candidate, file: FileFacts, request: SearchRequest, output: OutputConfig) -> tuple[str, bool]:
-    """(snippet, whether a line was cut). A skim shows the signature and the lines around the best hit, a symbol list the signature alone."""
+    """(snippet, whether a line was cut): the signature and the lines around the best hit, a symbol list the signature alone."""
     lines = file.text.split("\n")
     start, end = candidate.start_line or 1, min(candidate.end_line or 1, len(lines))
     whole = lines[start - 1 : end]
