@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from search_router.errors import ConfigProblem
+from search_router.config.loader import load_config
+from search_router.errors import ConfigError, ConfigProblem
 from tests.config.conftest import Desk
 
 USER = """budgett.latency_ms = 3
@@ -231,7 +234,9 @@ def test_a_hostile_project_file_costs_seconds_at_most_and_is_reported_up_to_a_li
 
 
 def test_an_expert_id_that_could_not_stand_in_a_receipt_is_refused(tmp_path: Path) -> None:
-    block = '{kind="grep", engine="e", precision_class="lexical", intents=["docs"], cap_ms=9, threads=1, max_file_bytes=5000, max_columns=50}'
+    block = (
+        '{kind="grep", engine="e", precision_class="lexical", intents=["docs"], cap_ms=9, threads=1, max_file_bytes=5000, max_columns=50}'
+    )
     flags = [f'experts."ÄX"={block}', 'priors.docs."ÄX"=0.1']
     with pytest.raises(ConfigError, match="is no id: 1 to 64 of a-z"):
         load_config(roots=[tmp_path], environ={"SEARCH_ROUTER_HOME": str(tmp_path)}, flags=flags)
