@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 from urllib.parse import quote, unquote_to_bytes
 
 from search_router.canonical import sha256_hex
@@ -173,6 +174,7 @@ def cut_snippet(candidate: Candidate, file: FileFacts, request: SearchRequest, o
             first = at - 1
             window = whole[first : first + output.snippet_lines - 2]
             chosen = [whole[0], ELISION, *window, *([ELISION] if first + len(window) < len(whole) else [])]
+    chosen = dedent("\n".join(chosen)).split("\n")
     width = output.snippet_line_characters
     cut = any(len(line) > width for line in chosen)
     return "\n".join(line if len(line) <= width else f"{line[:width]}{ELISION}" for line in chosen).rstrip(), cut

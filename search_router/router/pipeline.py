@@ -221,7 +221,7 @@ def _present(
         more = max(0, len(shaped) - start - len(page))
         stage.out = len(evidence)
     cursor = next_cursor(request, start + len(page)) if more else None
-    hints = [*([f"{more} more items"] if more else []), *([hint] if hint else [])]
+    hints = [*([f"{more} more"] if more else []), *([hint] if hint else [])]
     return evidence, Cut(items=more, cursor=cursor, hint="; ".join(hints) or None)
 
 

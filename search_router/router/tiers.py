@@ -55,7 +55,7 @@ def judge_trust(candidate: Candidate, cards: Mapping[str, ExpertCard], scores: S
     names = " and ".join(v.expert for v in votes)
     tier = choose_tier(candidate, cards)
     independent = len({cards[v.expert].engine for v in votes})
-    exact = any(v.hit.is_exact or v.hit.is_definition for v in votes)
+    exact = any(v.hit.is_exact for v in votes)
     confidence = _confidence(tier, independent, exact)
     nuance = _sentence(tier, names, votes)
     if tier not in (Tier.HISTORY, Tier.DOCS) and scores.freshness is None:
@@ -87,7 +87,7 @@ def choose_tier(candidate: Candidate, cards: Mapping[str, ExpertCard]) -> Tier:
         return Tier.SYMBOL_CONFIRMED
     if len(engines) > 1:
         return Tier.HYBRID_CONFIRMED
-    return Tier.LEXICAL_EXACT if any(v.hit.is_exact or v.hit.is_definition for v in votes) else Tier.SEMANTIC_ONLY
+    return Tier.LEXICAL_EXACT if any(v.hit.is_exact for v in votes) else Tier.SEMANTIC_ONLY
 
 
 def _confidence(tier: Tier, independent: int, exact: bool) -> Confidence:
