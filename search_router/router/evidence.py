@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import dedent
 from urllib.parse import quote, unquote_to_bytes
 
 from search_router.canonical import sha256_hex
@@ -174,7 +173,8 @@ def cut_snippet(candidate: Candidate, file: FileFacts, request: SearchRequest, o
             first = at - 1
             window = whole[first : first + output.snippet_lines - 2]
             chosen = [whole[0], ELISION, *window, *([ELISION] if first + len(window) < len(whole) else [])]
-    chosen = dedent("\n".join(chosen)).split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in chosen if line and line != ELISION and not line.isspace()), default=0)
+    chosen = [line if line == ELISION else line[margin:] for line in chosen]
     width = output.snippet_line_characters
     cut = any(len(line) > width for line in chosen)
     return "\n".join(line if len(line) <= width else f"{line[:width]}{ELISION}" for line in chosen).rstrip(), cut

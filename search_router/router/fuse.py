@@ -27,6 +27,8 @@ class Fused(NamedTuple):
 
 def rrf_score(votes: Sequence[Ranked], weights: Mapping[str, float], k: int) -> float:
     """The plain weighted RRF sum. Votes come and are summed in expert order, so the float result is always the same one."""
+    if len(votes) == 1:
+        return weights[votes[0].expert] / (k + votes[0].rank)
     return sum([weights[v.expert] / (k + v.rank) for v in votes])
 
 
@@ -62,23 +64,26 @@ def fuse_rankings(
         Every candidate once, sorted by score; equal scores by best rank, then by key, so the order is total.
     """
     unit = 1 / (config.k + 1)
-    fused: list[Fused] = []
+    ranked: list[tuple[float, int, tuple[str, ...], Fused]] = []
     for candidate in candidates:
-        base = rrf_score(candidate.votes, weights, config.k)
-        score, boosts = base, list[str]()
-        if len(candidate.votes) > 1:
-            further = min(len(independent_kinds(candidate.votes, cards, weights)) - 1, MAX_CORROBORATIONS)
+        votes = candidate.votes
+        base = rrf_score(votes, weights, config.k)
+        score, boosts = base, ()
+        if len(votes) > 1:
+            further = min(len(independent_kinds(votes, cards, weights)) - 1, MAX_CORROBORATIONS)
             if further > 0:
                 score += further * config.corroboration_bonus * unit
-                boosts.append(f"corroborated x{further}")
-        if base > 0 and is_exact_definition(candidate, names, weights):
+                boosts = (f"corroborated x{further}",)
+        if base > 0 and names and candidate.definition is not None and is_exact_definition(candidate, names, weights):
             score += config.definition_bonus * unit
-            boosts.append("exact definition")
+            boosts = (*boosts, "exact definition")
         if candidate.key in damped:
             score *= 1 - config.test_penalty
-            boosts.append("damped path")
-        fused.append(Fused(candidate, score, base, tuple(boosts)))
-    return sorted(fused, key=lambda f: (-f.score, min(v.rank for v in f.candidate.votes), f.candidate.key))
+            boosts = (*boosts, "damped path")
+        best = votes[0].rank if len(votes) == 1 else min([v.rank for v in votes])
+        ranked.append((-score, best, candidate.key, Fused(candidate, score, base, boosts)))
+    ranked.sort()  # keys are unique, so the last member is never compared
+    return [fused for _, _, _, fused in ranked]
 
 
 def is_exact_definition(candidate: Candidate, names: Collection[str], weights: Mapping[str, float]) -> bool:

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -21,6 +22,9 @@ from search_router.schema import Definition, FileFacts, Hit, Project
 FileKey = tuple[str, str]
 WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 JACCARD_OF_A_CHUNK = 0.5
+
+
+_key_of = itemgetter(0)
 
 
 class Place(NamedTuple):
@@ -98,9 +102,10 @@ def normalise_range(hit: Hit) -> tuple[int, int]:
     if hit.start_line is None:
         return 1, 1
     shift = 1 - hit.line_base
-    start = max(1, hit.start_line + shift)
+    start = hit.start_line + shift
     end = start if hit.end_line is None else hit.end_line + shift - hit.end_exclusive
-    return start, max(start, end)
+    start = start if start > 1 else 1
+    return start, end if end > start else start
 
 
 def enclosing_definition(facts: FileFacts, start: int, end: int) -> Definition | None:
@@ -129,10 +134,11 @@ def enclosing_definition(facts: FileFacts, start: int, end: int) -> Definition |
 def place_hit(hit: Hit, key: FileKey, facts: FileFacts) -> Place:
     """Put a hit on the file as it is now. A range beyond the end of the file, or an older content hash, makes it stale."""
     start, end = normalise_range(hit)
-    lines = max(1, facts.line_count)
+    lines = facts.line_count or 1
     stale = start > lines or (hit.content_hash is not None and hit.content_hash != facts.content_hash)
-    start, end = min(start, lines), min(end, lines)
-    definition = None if hit.start_line is None else enclosing_definition(facts, start, end)
+    if end > lines:
+        start, end = min(start, lines), lines
+    definition = enclosing_definition(facts, start, end) if facts.definitions and hit.start_line is not None else None
     return Place(key[0], key[1], start, end, definition, stale)
 
 
@@ -153,58 +159,62 @@ def identify(
     """
     commits: dict[tuple[str, str], list[Ranked]] = defaultdict(list)
     defined: dict[tuple[FileKey, Definition], list[Ranked]] = defaultdict(list)
-    loose: dict[FileKey, list[Ranked]] = defaultdict(list)
+    loose: dict[FileKey, list[_Span]] = defaultdict(list)
     for expert in sorted(answers):
         for rank, hit in enumerate(answers[expert], start=1):
             if hit.commit is not None:
                 commits[hit.project, hit.commit.commit].append(Ranked(expert, rank, hit, None))
                 continue
             key = keys.get((hit.project, hit.path or ""))
-            if key is None:
-                dropped.add("outside the workspace")
-            elif key not in facts:
-                dropped.add("no longer there")
+            found = None if key is None else facts.get(key)
+            if key is None or found is None:
+                dropped.add("outside the workspace" if key is None else "no longer there")
+                continue
+            place = place_hit(hit, key, found)
+            ranked = Ranked(expert, rank, hit, place)
+            if place.definition is not None:
+                defined[key, place.definition].append(ranked)
             else:
-                place = place_hit(hit, key, facts[key])
-                ranked = Ranked(expert, rank, hit, place)
-                if place.definition is not None:
-                    defined[key, place.definition].append(ranked)
-                else:
-                    loose[key].append(ranked)
+                loose[key].append((place.start_line, place.end_line, expert, rank, ranked))
 
     candidates = [
         Candidate(("commit", project, commit), project, None, None, None, None, best_votes(group))
         for (project, commit), group in commits.items()
     ]
     candidates += [code_candidate(key, definition, group, silent) for (key, definition), group in defined.items()]
-    for key, group in loose.items():
-        candidates += [code_candidate(key, None, part, silent) for part in split_overlapping(group, silent)]
-    return sorted(candidates, key=lambda c: c.key)
+    for key, spans in loose.items():
+        candidates += [code_candidate(key, None, part, silent) for part in split_overlapping(spans, silent)]
+    return sorted(candidates, key=_key_of)
 
 
-def split_overlapping(group: Sequence[Ranked], silent: Collection[str] = ()) -> list[list[Ranked]]:
+_Span = tuple[int, int, str, int, Ranked]
+"""First and last line, expert, rank (so that spans sort without a key function), and the hit itself."""
+
+
+def split_overlapping(spans: Sequence[_Span], silent: Collection[str] = ()) -> list[list[Ranked]]:
     """Parts of the hits of one file whose line ranges overlap, directly or through each other.
 
     Hits of silent experts join the first part that they overlap; those that overlap none are split among themselves.
     """
-    if len(group) == 1:
-        return [list(group)]
-    spans: list[tuple[int, int]] = []
     parts: list[list[Ranked]] = []
-    for ranked in sorted((r for r in group if r.expert not in silent), key=lambda r: (_lines(r), r.expert, r.rank)):
-        start, end = _lines(ranked)
-        if parts and start <= spans[-1][1]:
+    reaches: list[tuple[int, int]] = []
+    for start, end, expert, _, ranked in sorted(spans):
+        if expert in silent:
+            continue
+        if parts and start <= reaches[-1][1]:
             parts[-1].append(ranked)
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            reaches[-1] = (reaches[-1][0], max(end, reaches[-1][1]))
         else:
             parts.append([ranked])
-            spans.append((start, end))
-    alone: list[Ranked] = []
-    for ranked in group:
-        if ranked.expert in silent:
-            start, end = _lines(ranked)
-            at = next((i for i, (first, last) in enumerate(spans) if start <= last and first <= end), None)
-            (alone if at is None else parts[at]).append(ranked)
+            reaches.append((start, end))
+    alone: list[_Span] = []
+    for span in sorted(spans) if silent else ():
+        if span[2] in silent:
+            at = next((i for i, (first, last) in enumerate(reaches) if span[0] <= last and first <= span[1]), None)
+            if at is None:
+                alone.append(span)
+            else:
+                parts[at].append(span[4])
     return parts + (split_overlapping(alone) if alone else [])
 
 
