@@ -96,7 +96,7 @@ class ExtractPool:
         in_flight: deque[WantedFile] = deque()
         ended = "died"
         try:
-            async with open_child(_ARGV, cwd=Path.cwd(), stdin=True) as child, anyio.create_task_group() as tasks:
+            async with open_child(_ARGV, cwd=_working_directory(), stdin=True) as child, anyio.create_task_group() as tasks:
                 assert child.stdout is not None and child.stderr is not None
                 tasks.start_soon(_drain, child.stderr)
                 try:
@@ -131,6 +131,14 @@ class ExtractPool:
         reason = f"not read: {self._deaths} extraction workers died before its turn"
         self._failed.extend(LeftOut(wanted.path, reason) for wanted in self._queue)
         self._queue.clear()
+
+
+def _working_directory() -> Path:
+    """Ours, for the sake of a relative PYTHONPATH; `-P` keeps Python from importing what lies in it."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")
 
 
 async def _receive(answers: BufferedByteReceiveStream) -> ReadSyntax | LeftOut:

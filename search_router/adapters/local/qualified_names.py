@@ -8,9 +8,10 @@ from typing import Final
 
 _SEPARATORS = re.compile(r"::|->|[.:#\\/]")
 _ARGUMENTS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[A-Z]|\d+|[^\W\d_a-zA-Z]+")
+# On a name whose letters stand for their classes: U upper, l lower, d digit, o letters that have no case.
+_WORDS = re.compile("U+(?!l)|U?l+|U|d+|o+")
 _SELF = frozenset({"this", "self", "prototype", "cls"})
-_SUFFIXES: Final = ("ations", "ation", "ings", "ing", "ions", "ion", "ers", "er", "ies", "es", "ed", "s", "y", "e")
+_SUFFIXES: Final = ("ations", "ation", "ings", "ing", "ions", "ion", "ers", "er", "ies", "ie", "es", "ed", "s", "y", "e")
 _SHORTEST_STEM = 3
 
 
@@ -37,7 +38,18 @@ def folded(name: str) -> str:
 @functools.lru_cache(maxsize=65536)
 def subtokens(name: str) -> tuple[str, ...]:
     """The words of a camelCase, PascalCase, snake_case or kebab-case name, in lower case and in order; digits stand alone."""
-    return tuple(word.lower() for word in _WORDS.findall(name))
+    classes = "".join(map(_letter_class, name))
+    return tuple(name[match.start() : match.end()].lower() for match in _WORDS.finditer(classes))
+
+
+def _letter_class(letter: str) -> str:
+    if letter.islower():
+        return "l"
+    if letter.isupper():
+        return "U"
+    if letter.isdigit():
+        return "d"
+    return "o" if letter.isalnum() else "_"
 
 
 @functools.lru_cache(maxsize=65536)

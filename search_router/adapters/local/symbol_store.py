@@ -80,11 +80,13 @@ class DerivedStore:
     Args:
         directory: where the file lies; made when it is missing.
         max_bytes: the file does not grow beyond this; then new rows are not kept.
+        busy_ms: so long another process is waited for.
     """
 
-    def __init__(self, directory: Path, *, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, directory: Path, *, max_bytes: int = MAX_BYTES, busy_ms: int = BUSY_MS) -> None:
         self.path = directory / FILE_NAME
         self._max_pages = max(max_bytes // _PAGE, 1)
+        self._busy_ms = busy_ms
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
@@ -209,7 +211,7 @@ class DerivedStore:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=self._busy_ms / 1000)
             self._inode = self.path.stat().st_ino
             try:
                 connection.execute(f"PRAGMA max_page_count = {self._max_pages}")
