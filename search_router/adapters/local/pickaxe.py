@@ -26,6 +26,8 @@ from search_router.adapters.process import Finished
 from search_router.errors import ExpertError, FailureClass
 
 MAX_FILES = 200
+NEAR_SHARE = 0.5
+"""Of the time for an introduction: its first commit comes early there, the later changes matter less than older ones elsewhere."""
 CACHED_SCANS = 64
 _DIFF_TREE = (
     "--no-replace-objects",
@@ -77,18 +79,24 @@ def posix_pattern(pattern: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Commits that matched (row to the paths that did), and how far the search came.
+    """Commits that matched (row to the paths that did), and how far the search came in the near and in the far part.
 
-    `looked` counts commits of the far part that are done; `reached` is the row of the last of them.
+    `near` and `far` count the commits that are done; `near_hits` are the rows found near, `reached` is the row of the last far one.
     """
 
     needle: Needle
     hits: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    near_hits: frozenset[int] = frozenset()
+    near: int = 0
     near_done: bool = False
-    looked: int = 0
+    far: int = 0
+    far_done: bool = False
     reached: int | None = None
-    complete: bool = False
     failure: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.near_done and self.far_done
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,53 +128,57 @@ class ScanCache:
 
 
 async def search_changes(ground: Ground, needle: Needle, aspect: Aspect, until: float, before: Scan | None = None) -> Scan:
-    """Look near (files that have the term now), then far (all other commits), until the clock of anyio says `until`.
+    """Look near (the files that have the term now), then far (whole commits), until the clock of anyio says `until`.
 
-    `before` is an earlier scan of the same ground that is continued. When an introduction is asked for, only commits older than the
-    first one found near are looked at far.
+    `before` is an earlier scan of the same ground that is continued. For an introduction the near part goes from the oldest commit on,
+    and the far part looks only at commits older than the first one found near: nothing newer can be an earlier introduction.
 
     Raises:
         ExpertError: `rejected` for a pattern that git cannot read.
     """
     scan = before or Scan(needle)
-    if scan.complete:
-        return scan
-    scan, near = await _near(ground, scan, aspect, until)
+    introduction = aspect is Aspect.INTRODUCED
     if not scan.near_done:
-        return scan
-    names = await anyio.to_thread.run_sync(ground.log.plain_shas, _far_rows(ground.rows, near, scan, aspect))
-    rest = names[scan.looked :]
-    found = await scan_commits(ground, scan.needle, rest, until)
-    looked = scan.looked + found.looked
-    reached = names[looked - 1][0] if looked else None
-    complete = found.looked == len(rest)
-    return replace(scan, hits={**scan.hits, **found.hits}, looked=looked, reached=reached, complete=complete, failure=found.failure)
+        now = anyio.current_time()
+        scan = await _search_near(ground, scan, introduction, now + (until - now) * NEAR_SHARE if introduction else until)
+    if scan.failure is None and not scan.far_done and (scan.near_done or (introduction and scan.near_hits)):
+        scan = await _search_far(ground, scan, introduction, until)
+    if scan.failure is None and scan.far_done and not scan.near_done:  # the first change is settled, time may be left for later ones
+        scan = await _search_near(ground, scan, introduction, until)
+    return scan
 
 
-async def _near(ground: Ground, scan: Scan, aspect: Aspect, until: float) -> tuple[Scan, set[int]]:
+async def _search_near(ground: Ground, scan: Scan, introduction: bool, until: float) -> Scan:
     needle, files = await _files_with(ground, scan.needle)
     names = await anyio.to_thread.run_sync(ground.log.lineage, files)
     touching = await anyio.to_thread.run_sync(ground.log.touching, names)
-    near = touching.intersection(ground.rows)
-    if scan.near_done:
-        return scan, near
-    rows = [row for row in ground.rows if row in near]
-    if aspect is Aspect.INTRODUCED:
-        rows.reverse()
+    rows = [row for row in ground.rows if row in touching]
+    wanted = (await anyio.to_thread.run_sync(ground.log.plain_shas, rows[::-1] if introduction else rows))[scan.near :]
+    found = await scan_commits(ground.root, needle, wanted, names, until)
+    return replace(
+        scan,
+        needle=needle,
+        hits={**found.hits, **scan.hits},
+        near_hits=scan.near_hits.union(found.hits),
+        near=scan.near + found.looked,
+        near_done=found.looked == len(wanted),
+        failure=found.failure,
+    )
+
+
+async def _search_far(ground: Ground, scan: Scan, introduction: bool, until: float) -> Scan:
+    # The list must not depend on what this part finds itself, or a scan could not be continued by counting.
+    rows: Sequence[int] = ground.rows
+    if introduction and scan.near_hits:
+        places = {row: index for index, row in enumerate(rows)}
+        rows = rows[max(places[row] for row in scan.near_hits) + 1 :]
     wanted = await anyio.to_thread.run_sync(ground.log.plain_shas, rows)
-    found = await scan_commits(ground, needle, wanted, until)
-    done = found.looked == len(wanted)
-    return Scan(needle, found.hits, near_done=done, failure=found.failure), near
-
-
-def _far_rows(rows: Sequence[int], near: set[int], scan: Scan, aspect: Aspect) -> list[int]:
-    far = [row for row in rows if row not in near]
-    near_hits = near.intersection(scan.hits)
-    if aspect is not Aspect.INTRODUCED or not near_hits:
-        return far
-    place = {row: index for index, row in enumerate(rows)}
-    first = max(place[row] for row in near_hits)
-    return [row for row in far if place[row] > first]
+    rest = wanted[scan.far :]
+    found = await scan_commits(ground.root, scan.needle, rest, [ground.path or "."], until)
+    far = scan.far + found.looked
+    hits = {**scan.hits, **found.hits}  # the same commit without a limit on paths names more of them
+    reached = wanted[far - 1][0] if far else None
+    return replace(scan, hits=hits, far=far, far_done=far == len(wanted), reached=reached, failure=found.failure)
 
 
 async def _files_with(ground: Ground, needle: Needle) -> tuple[Needle, list[str]]:
@@ -211,8 +223,8 @@ class _Tally:
                 self.hits[row] = tuple(change.path for change in record.changes)
 
 
-async def scan_commits(ground: Ground, needle: Needle, names: Sequence[tuple[int, str]], until: float) -> _Tally:
-    """Which of these (row, commit name) match, in this order, as far as the time goes.
+async def scan_commits(root: Path, needle: Needle, names: Sequence[tuple[int, str]], paths: Sequence[str], until: float) -> _Tally:
+    """Which of these (row, commit name) match in these paths, in this order, as far as the time goes.
 
     When git itself fails (a damaged object), what it found before stands, and `failure` says why it stopped.
 
@@ -222,20 +234,20 @@ async def scan_commits(ground: Ground, needle: Needle, names: Sequence[tuple[int
     tally = _Tally(names)
     if not names:
         return tally
-    arguments = (*_DIFF_TREE, *SAFE_DIFF, needle.argument, "--", ground.path or ".")
+    arguments = (*_DIFF_TREE, *SAFE_DIFF, needle.argument, "--", *(os.fsdecode(path.encode()) for path in paths))
     stdin = "".join(f"{sha}\n" for _, sha in names).encode()
     finished: Finished | None = None
     try:
         with anyio.move_on_after(until - anyio.current_time()):
-            finished = await stream_git(ground.root, *arguments, on_chunk=tally.take, stdin=stdin)
+            finished = await stream_git(root, *arguments, on_chunk=tally.take, stdin=stdin)
         if finished is not None and finished.returncode == 0:
             tally.close()
     except (ValueError, KeyError) as error:
-        raise ExpertError(FailureClass.PROTOCOL_ERROR, f"git diff-tree in {ground.root} answered in another format: {error}.") from error
+        raise ExpertError(FailureClass.PROTOCOL_ERROR, f"git diff-tree in {root} answered in another format: {error}.") from error
     if finished is not None and finished.returncode != 0:
         if _is_bad_pattern(needle, finished):
             raise _rejected(needle, finished)
-        tally.failure = git_failure(ground.root, finished).message
+        tally.failure = git_failure(root, finished).message
     return tally
 
 

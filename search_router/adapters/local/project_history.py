@@ -187,8 +187,8 @@ def _how_far(log: CommitLog, scan: Scan) -> str:
     term = scan.needle.term
     if scan.failure is not None:
         return f"pickaxe for {term!r} stopped: {scan.failure}"
-    if not scan.near_done:
-        return f"pickaxe for {term!r} ran out of time in the files that have it now; ask again"
+    if scan.far_done:
+        return f"pickaxe for {term!r} found the first change, but not all later ones were searched; ask again"
     if scan.reached is None:
         return f"pickaxe for {term!r} looked only at the files that have it now; ask again"
     reached = log.commits([scan.reached])[scan.reached]

@@ -58,7 +58,7 @@ async def test_changes_are_found_under_former_names_and_moves_are_not_changes(re
     scan = await look(ground_of(repository, log), "find_me")
     assert names(log, scan) == {"Introduce", "Use"}
     assert scan.complete
-    assert scan.looked == 1  # of the others only `Unrelated` was left for the far part
+    assert (scan.near, scan.far) == (4, 5)
 
 
 @pytest.mark.anyio
@@ -71,7 +71,7 @@ async def test_an_introduction_in_a_file_that_is_gone_is_found_far_and_newer_com
     repository.commit("After", {"other.py": "1\n"})
     scan = await look(ground_of(repository, log), "find_me", Aspect.INTRODUCED)
     assert names(log, scan) == {"Introduce", "Remove", "Again"}
-    assert scan.looked == 2
+    assert (scan.near, scan.far) == (1, 2)
 
 
 @pytest.mark.anyio
@@ -81,12 +81,12 @@ async def test_a_scan_whose_time_is_up_says_how_far_it_came_and_goes_on_from_the
         repository.commit(f"Gone {number}", {f"{number}.py": None})
     ground = ground_of(repository, log)
     late = await search_changes(ground, Needle("find_me"), Aspect.REMOVED, anyio.current_time() - 1)
-    assert (late.near_done, late.looked, late.complete, late.reached) == (True, 0, False, None)
-    half = Scan(Needle("find_me"), near_done=True, looked=6, reached=ground.rows[5])
+    assert (late.near_done, late.far, late.complete, late.reached) == (True, 0, False, None)
+    half = Scan(Needle("find_me"), near_done=True, far=6, reached=ground.rows[5])
     rest = await search_changes(ground, Needle("find_me"), Aspect.REMOVED, anyio.current_time() + 30, half)
     assert names(log, rest) == {"Number 0", "Gone 0"}
     assert rest.complete
-    assert rest.looked == 8
+    assert rest.far == 8
     assert await search_changes(ground, Needle("find_me"), Aspect.REMOVED, anyio.current_time() - 1, rest) == rest
 
 
@@ -164,7 +164,7 @@ async def test_a_cancelled_scan_leaves_no_process(repository: Repository, log: C
 
     async def scan() -> None:
         started.set()
-        await scan_commits(ground, Needle("needle"), wanted, anyio.current_time() + 60)
+        await scan_commits(ground.root, Needle("needle"), wanted, ["."], anyio.current_time() + 60)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(scan)
