@@ -98,10 +98,8 @@ def verify_receipts(
     paths = _load_or_die(roots, flags).paths
     answer = json.load(response) if response is not None else None
     try:
-        if whole or logs:
-            found = verify_whole_logs(paths, keys, logs)
-        else:
-            found = run(lambda: verify_some(paths, keys, receipt_ids, last, answer))
+        some = not (whole or logs)
+        found = run(lambda: verify_some(paths, keys, receipt_ids, last, answer)) if some else verify_whole_logs(paths, keys, logs)
     except SearchRouterError as error:
         click.echo(f"search-router: {error.code}: {error}", err=True)
         sys.exit(3)
