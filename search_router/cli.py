@@ -1,12 +1,14 @@
 """The command line. It only translates: every command is a call on an open router or on a room below it.
 
 Exit codes: 0 answered · 1 nothing found · 2 the request or the arguments are wrong · 3 no expert could answer · 4 no receipt could be
-written, so there is no answer · 5 configuration or workspace · 130 interrupted. `receipts verify`: 0 valid · 1 invalid · 3 not checkable.
+written, so there is no answer · 5 configuration or workspace · 6 the operating system refused, such as to write the output · 130
+interrupted · 141 the reader of the output went away. `receipts verify`: 0 valid · 1 invalid · 3 not checkable.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +18,11 @@ import click
 
 import search_router
 from search_router import cli_admin
-from search_router.cli_frame import EXITS, echo_json, json_option, run, workspace_options
+from search_router.cli_frame import EXITS, CommandLine, echo_json, json_option, run, workspace_options
 from search_router.schema import Intent, PrecisionClass, Shape, Status
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(search_router.__version__, "--version", prog_name="search-router")
 def main() -> None:
     """One question to many code-search experts: fused evidence with visible trust, and a signed receipt for every request."""
@@ -99,13 +101,24 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
 def _batch_request(line: bytes) -> tuple[Any, Any]:
     """(id, request) of one line; what is not JSON goes to the router as it is, which refuses it with a receipt."""
     try:
-        raw: Any = json.loads(line)
-    except ValueError:
+        raw: Any = json.loads(line, parse_constant=_no_json, parse_float=_finite)
+    except (ValueError, RecursionError):  # the latter: nested without end
         return None, line.decode("utf-8", "replace")
     if not isinstance(raw, dict):
         return None, raw
     request: dict[str, Any] = {**raw}
     return request.pop("id", None), request
+
+
+def _no_json(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number without bounds could not be written back")
+    return number
 
 
 @main.command()

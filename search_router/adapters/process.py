@@ -125,7 +125,7 @@ async def open_child(
     """
     try:
         process = await anyio.open_process(
-            list(argv),
+            [argument.encode("utf-8", "surrogateescape") for argument in argv],  # whatever the locale says
             cwd=cwd,
             env=child_environment(env),
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -137,7 +137,7 @@ async def open_child(
         raise ExpertError(
             FailureClass.SPAWN_FAILED,
             f"Could not start {argv[0]!r}: {error}.",
-            remedy="Check that it is installed: `search-router doctor`.",
+            remedy="Check that it is installed and on PATH, and that its directory exists.",
         ) from error
     try:
         yield process

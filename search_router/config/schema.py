@@ -79,6 +79,7 @@ class OutputConfig(Section):
     snippet_lines: int = Field(ge=1, le=1000)
     snippet_line_characters: int = Field(ge=40, le=10_000)
     fetch_characters: int = Field(ge=500, le=10_000_000)
+    """Budget of fetched text where the request names none."""
     """Budget of one fetch_evidence answer, in characters."""
 
 

@@ -13,7 +13,7 @@ from search_router.adapters.local.languages import is_generated_path, is_test_pa
 from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
 from search_router.config.schema import Config
-from search_router.errors import RequestDeclined, RequestError, RequestRejected
+from search_router.errors import ExpertError, RequestError, RequestRejected
 from search_router.router.classify import classify
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
@@ -228,8 +228,6 @@ def _present(
 def _refused(trace: Trace, error: RequestError) -> Answer:
     status = Status.REJECTED if isinstance(error, RequestRejected) else Status.DECLINED
     fields = tuple(p.field for p in error.problems) if isinstance(error, RequestRejected) else ()
-    if isinstance(error, RequestDeclined) and error.code in ("empty-question", "huge-question"):
-        trace.classes = (error.code.removesuffix("-question"), *trace.classes)
     return trace.answer(status, error=ErrorReport(code=error.code, message=error.message, remedy=error.remedy, fields=fields))
 
 
@@ -247,10 +245,12 @@ async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Ans
     if failed:
         trace.notes.append("absence is not proven: " + ", ".join(f"{r.call.expert} {r.status.value}" for r in failed))
     workspace = trace.surroundings.workspace
-    manifests = [await read_manifest(p, nested=workspace.below(p)) for p in projects]
+    try:
+        manifests = [await read_manifest(p, nested=workspace.below(p)) for p in projects]
+    except ExpertError as error:
+        trace.notes.append(f"whether there is any file to search is not known: {error.message}")
+        return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_MATCHES, cut=cut)
     if not any(m.entries for m in manifests):
-        trace.notes.append(
-            "no file here is searchable: " + (f"{sum(len(m.left_out) for m in manifests)} were left out" if manifests else "none")
-        )
+        trace.notes.append(f"no file here is searchable: {sum(len(m.left_out) for m in manifests)} were left out")
         return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_INDEXED_CONTENT, cut=cut)
     return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_MATCHES, cut=cut)
