@@ -1,4 +1,4 @@
-"""Questions that were not meant as questions: each gets its documented class, one receipt, and finds what the repository holds literally."""
+"""Questions that were not meant as questions: each gets its documented class and one receipt, and finds what a file holds literally."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def wrap(folder: Path, name: str, program: str) -> Path:
 
 
 def skeleton(argv: list[str]) -> tuple[str, ...]:
-    """A command line with everything in a text's place taken out: behind `-e`, glued to -S or -G, after `--`, ids of commits and numbers."""
+    """A command line with what stands in a text's place taken out: behind `-e`, glued to -S or -G, after `--`, numbers."""
     kept: list[str] = []
     rest = iter(argv)
     for argument in rest:

@@ -25,6 +25,7 @@ from search_router.adapters.local.grep_matches import FileEnd, LineMatch, MatchR
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.local.grep_rank import Tally
 from search_router.adapters.local.grep_scope import Ownership, is_of_language, is_real_file
+from search_router.adapters.local.manifest import is_ignored
 from search_router.adapters.local.ripgrep import RipgrepReader, judge_ripgrep, ripgrep_count, ripgrep_listing, ripgrep_search
 from search_router.adapters.process import open_child
 from search_router.config.schema import GrepConfig
@@ -188,13 +189,15 @@ class ProjectRun:
                 f"The root of project {self._target.project.id!r} is gone: {self._target.project.root}.",
                 remedy="Correct workspace.roots.",
             )
+        ignored = bool(self._target.scope) and await self._is_ignored()
         tracked: list[str] = []
         failure: ExpertError | None = None
         async with anyio.create_task_group() as tasks:
             if self._target.is_git:
                 tasks.start_soon(self._list_tracked_ignored, tracked)
             try:
-                await self._run(listing_of(self._engine, self._config, self._target), self._target.paths)
+                if not ignored:
+                    await self._run(listing_of(self._engine, self._config, self._target), self._target.paths)
             except ExpertError as error:
                 failure = error
                 tasks.cancel_scope.cancel()
@@ -258,6 +261,16 @@ class ProjectRun:
         if self._is_wanted:
             self._allowance.matches -= 1
             self._tally.see(self._target.project.id, match)
+
+    async def _is_ignored(self) -> bool:
+        """Whether the scope itself is ignored: an engine takes a path that is named as an order to search it all the same."""
+        try:
+            ignored = await is_ignored(self._target.project, self._target.scope)
+        except ExpertError:
+            return False  # there is no git, and no other judge
+        if ignored:
+            self._report.notes.append(f"{self._target.scope!r} is ignored: at most its tracked files were searched")
+        return ignored
 
     async def _list_tracked_ignored(self, into: list[str]) -> None:
         """Tracked files that an ignore rule matches: git's rules do not ignore them, ripgrep and `git grep --untracked` do (measured)."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from search_router.adapters.local.git import git_failure, is_git_missing, run_git
+from search_router.adapters.local.git import ENVIRONMENT, git_argv, git_failure, is_git_missing, run_git
 from search_router.adapters.local.grep_engine import choose_engine
 from search_router.adapters.local.ripgrep import ripgrep_listing
 from search_router.adapters.local.textfile import decode_path, encode_path
@@ -97,12 +97,23 @@ async def is_visible(project: Project, path: str) -> bool:
     return any(entry.path == path for entry in manifest.entries)
 
 
+async def is_ignored(project: Project, path: str) -> bool:
+    """Whether an ignore rule matches `path` or a folder above it, whatever git tracks there.
+
+    Raises:
+        ExpertError: git is missing.
+    """
+    # check-ignore refuses literal pathspecs; behind `./` nothing is magic.
+    environment = ENVIRONMENT | {"GIT_LITERAL_PATHSPECS": "0"}
+    argv = git_argv(*_repository_of(project), "check-ignore", "--quiet", "--no-index", "--", f"./{path}")
+    return (await run_command(argv, cwd=project.root, env=environment)).returncode == 0
+
+
 async def _list_paths(project: Project, *paths: str) -> Finished:
     """git's list of the project, or of these paths in it (taken literally), relative to the root."""
-    repository = (f"--git-dir={_elsewhere.ensure()}", "--work-tree=.") if project.kind == "directory" else ()
     what = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *paths)
     try:
-        finished = await run_git(project.root, *repository, *what, max_bytes=MAX_LISTING)
+        finished = await run_git(project.root, *_repository_of(project), *what, max_bytes=MAX_LISTING)
     except ExpertError as error:
         if not is_git_missing(error):
             raise
@@ -161,6 +172,11 @@ class _EmptyRepository:
 
 
 _elsewhere = _EmptyRepository()
+
+
+def _repository_of(project: Project) -> tuple[str, ...]:
+    """git's options for a plain directory, none for a work tree."""
+    return (f"--git-dir={_elsewhere.ensure()}", "--work-tree=.") if project.kind == "directory" else ()
 
 
 def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Manifest:
