@@ -18,7 +18,7 @@ import click
 
 import search_router
 from search_router import cli_admin
-from search_router.cli_frame import EXITS, CommandLine, echo_json, json_option, run, workspace_options
+from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.schema import Intent, PrecisionClass, Shape, Status
 
 
@@ -71,15 +71,19 @@ async def _search_once(request: dict[str, Any], roots: Sequence[Path], flags: Se
     from search_router.router.service import open_router
 
     async with open_router(roots=roots, flags=flags) as router:
-        for note in router.notes:
-            click.echo(f"search-router: {note}", err=True)
+        _say_notes(router.notes)
         async with terminal.waiting_display() as progress:
             answer = await router.search(request, principal="local", progress=progress)
         if as_json:
             echo_json(answer.model_dump(mode="json", by_alias=True))
         else:
             terminal.print_answer(terminal.make_console(), answer)
-    return EXITS[answer.status]
+    return exit_of(answer)
+
+
+def _say_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        click.echo(f"search-router: {note}", err=True)
 
 
 async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str]) -> int:
@@ -88,13 +92,14 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
 
     worst = 0
     async with open_router(roots=roots, flags=flags) as router:
+        _say_notes(router.notes)
         for line in lines:
             if not line.strip():
                 continue
             name, raw = _batch_request(line)
             answer = await router.search(raw, principal="local")
             echo_json({"id": name, **answer.model_dump(mode="json", by_alias=True)})
-            worst = max(worst, EXITS[answer.status] if answer.status is not Status.EMPTY else 0)
+            worst = max(worst, exit_of(answer) if answer.status is not Status.EMPTY else 0)
     return worst
 
 

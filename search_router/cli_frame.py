@@ -14,7 +14,7 @@ import anyio
 import click
 
 from search_router.errors import ConfigError, ReceiptError, SearchRouterError, WorkspaceError
-from search_router.schema import Status
+from search_router.schema import Answer, Status
 
 T = TypeVar("T")
 EXITS = {
@@ -26,6 +26,7 @@ EXITS = {
     Status.FAILED: 3,
     Status.CANCELLED: 130,
 }
+UNANSWERED_EXIT = EXITS[Status.FAILED]
 RECEIPT_EXIT, CONFIG_EXIT, SYSTEM_EXIT, INTERRUPTED_EXIT, CLOSED_PIPE_EXIT = 4, 5, 6, 130, 141
 
 
@@ -60,6 +61,11 @@ def _give_up_output() -> None:
     """What is still buffered goes nowhere, or Python would try to write it again at its end."""
     with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor has nobody who could go away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def exit_of(answer: Answer) -> int:
+    """The exit code of an answer. Nobody there to ask is declined like a faulty request, and is not the caller's fault."""
+    return UNANSWERED_EXIT if answer.error is not None and answer.error.code == "no-expert" else EXITS[answer.status]
 
 
 def run(work: Callable[[], Awaitable[T]]) -> T:

@@ -88,6 +88,7 @@ class _Lifeline:
                 env={},
             )
             os.close(read)
+            self._watcher.returncode = 0  # it outlives us on purpose, and a Popen whose end nobody saw warns at our exit
             self._pipe, self.pid = write, os.getpid()
         return self.token
 
