@@ -54,3 +54,12 @@ def cut_line(text: str, matched: Iterable[str], max_columns: int) -> tuple[str, 
     if len(text) <= max_columns:
         return text, False
     return " ".join((text[:max_columns], *list(matched)[:LONG_LINE_MATCHES])), True
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a path is text, and not one whose bytes Python can only carry as lone surrogates."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

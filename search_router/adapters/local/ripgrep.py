@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line
+from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line, is_utf8
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.errors import ExpertError, FailureClass
 
-MAX_LINES_PER_FILE = 500
+MAX_LINES_PER_FILE = 2000
 """Matching lines of one file that ripgrep reports; counts are dampened, so that more would not change the ranking."""
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 _BAD_PATTERN = ("regex parse error", "size limit", "not allowed in a regex", "error parsing")
@@ -41,7 +41,8 @@ def ripgrep_listing(
         argv += ["--max-filesize", str(max_file_bytes)]
     if not is_git:
         argv.append("--no-require-git")
-    for root in nested:
+    # A name that is not UTF-8 cannot be in a glob; what is found below it is left out afterwards.
+    for root in (name for name in nested if is_utf8(name)):
         argv += ["--glob", "!/" + _GLOB_SPECIAL.sub(r"\\\1", root)]
     for glob in globs:
         argv += ["--type-add", f"scoped:{glob}"]
