@@ -8,11 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 import rfc8785
 
 Json = Any  # what json.loads returns; pyright has no recursive JSON type that rfc8785 accepts
+
+MAX_INTEGER = 2**53 - 1
+_PLAIN_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False)
+
+
+class _NotPlain(Exception):
+    """The value is outside the domain where the standard library's encoder writes RFC 8785 bytes."""
 
 
 def canonical_bytes(value: Json) -> bytes:
@@ -22,9 +30,64 @@ def canonical_bytes(value: Json) -> bytes:
     subclasses of it), because two readers could not agree on them.
     """
     try:
+        # The C encoder is some five times faster than rfc8785, which is pure Python and remains the authority for the rest.
+        return _PLAIN_ENCODER.encode(_plain(value)).encode("utf-8")
+    except _NotPlain:
+        pass
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise _not_canonical(error) from error
+    try:
         return rfc8785.dumps(value)
-    except UnicodeEncodeError as error:
-        raise ValueError(f"not canonical JSON: lone surrogate at position {error.start}") from error
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise _not_canonical(error) from error
+
+
+def _plain(value: object) -> Json:
+    """The value with whole floats as integers, if the standard encoder then writes what RFC 8785 demands; else _NotPlain.
+
+    So it is for the exact JSON types, ASCII keys (code points sort as UTF-16 units do), integers within +-(2**53 - 1), and floats that both
+    Python and ECMAScript write without an exponent, which is in the same shortest digits.
+    """
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return value
+    if kind is dict:
+        plain: dict[str, Json] = {}
+        for key, member in cast("dict[object, object]", value).items():
+            if type(key) is not str or not key.isascii():
+                raise _NotPlain
+            plain[key] = member if type(member) is str or member is None else _plain(member)  # most are: no call for them
+        return plain
+    if kind is list or kind is tuple:
+        return [item if type(item) is str else _plain(item) for item in cast("list[object]", value)]
+    if kind is int and -MAX_INTEGER <= cast("int", value) <= MAX_INTEGER:
+        return value
+    if kind is float:
+        number = cast("float", value)
+        if number.is_integer() and abs(number) <= MAX_INTEGER:
+            return int(number)
+        if 1e-4 <= abs(number) < MAX_INTEGER:
+            return number
+    raise _NotPlain
+
+
+def canonical_without_floats(value: Json) -> bytes:
+    """RFC 8785 bytes of a JSON value of which the caller knows that it holds no float, no integer beyond 2**53 - 1 and only ASCII names."""
+    try:
+        return _PLAIN_ENCODER.encode(value).encode("utf-8")
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise _not_canonical(error) from error
+
+
+def _not_canonical(error: UnicodeEncodeError | RecursionError) -> ValueError:
+    if isinstance(error, UnicodeEncodeError):
+        return ValueError(f"not canonical JSON: lone surrogate at position {error.start}")
+    return ValueError("not canonical JSON: nested too deeply")
+
+
+def canonical_object(members: Mapping[str, bytes]) -> bytes:
+    """RFC 8785 bytes of a JSON object whose member values are canonical bytes already. Names must be ASCII letters, digits and `_`."""
+    return b"{%b}" % b",".join([b'"%b":%b' % (name.encode("ascii"), members[name]) for name in sorted(members)])
 
 
 def sha256_hex(data: bytes) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 MAX_QUESTION_BYTES = 4096
 DEFAULT_LIMIT = 10
@@ -259,12 +260,10 @@ class ExpertReport(Edge):
 class StageReport(Edge):
     """One step of the request. `in` and `out` count what went through it, `ms` is wall time."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True)
-
     stage: str
     active: bool
     reason: str
-    in_: int = Field(alias="in", ge=0)
+    in_: int = Field(validation_alias=AliasChoices("in", "in_"), serialization_alias="in", ge=0)
     out: int = Field(ge=0)
     ms: float = Field(ge=0)
 
@@ -364,17 +363,24 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is on disk now for one file. `text` is decoded for people; `flags` says what was odd about it."""
+    """What is on disk now for one file. `text` is decoded for people; `flags` says what was odd about it.
+
+    `definitions` are in reading order. `reach[i]` is the last line that definitions 0 to i cover, so that a look-up by line can stop early.
+    """
 
     content_hash: str
     text: str
     language: str | None
     definitions: tuple[Definition, ...] = ()
     flags: tuple[str, ...] = ()
+    line_count: int = field(init=False)
+    reach: tuple[int, ...] = field(init=False, repr=False)
 
-    @property
-    def line_count(self) -> int:
-        return self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text))
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.definitions, key=lambda d: (d.start_line, d.end_line, d.qualified)))
+        object.__setattr__(self, "definitions", ordered)
+        object.__setattr__(self, "reach", tuple(accumulate((d.end_line for d in ordered), max)))
+        object.__setattr__(self, "line_count", self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,20 @@ from search_router.errors import ExpertError, FailureClass
 MARK = "SEARCH_ROUTER_LIFELINE"
 STDERR_KEPT = 4096
 CLOSE_SECONDS = 2.0
+NOT_INHERITED = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_COMMON_DIR",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_NAMESPACE",
+        "GIT_PREFIX",
+        "GIT_SHALLOW_FILE",
+    }
+)
+"""Set inside a git hook, they point every git call at that one repository, wherever it is run."""
 
 _WATCHER = """
 import os, signal, sys
@@ -59,12 +73,13 @@ class _Lifeline:
         self.token = secrets.token_hex(12)
         self.pid: int | None = None
         self._pipe: int | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None  # kept: a Popen that is collected while it runs warns
 
     def ensure(self) -> str:
         if self.pid != os.getpid():
             read, write = os.pipe()
             code = _WATCHER
-            subprocess.Popen(
+            self._watcher = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", code, f"{MARK}={self.token}"],
                 stdin=read,
                 stdout=subprocess.DEVNULL,
@@ -91,8 +106,11 @@ class Finished:
 
 
 def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment for a child: without our own settings and secrets (SEARCH_ROUTER_*), with the mark of the lifeline."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("SEARCH_ROUTER_")}
+    """Our environment for a child, with the mark of the lifeline.
+
+    Left out are our own settings and secrets (SEARCH_ROUTER_*) and a surrounding git hook's idea of which repository it is in.
+    """
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("SEARCH_ROUTER_") and k not in NOT_INHERITED}
     return kept | dict(extra or {}) | {MARK: _lifeline.ensure()}
 
 

@@ -115,6 +115,9 @@ class ExpertConfig(Section):
     intents: tuple[Intent, ...] = Field(min_length=1)
     languages: tuple[str, ...] = ()
     cap_ms: int = Field(ge=1, le=600_000)
+    """Its deadline, whatever the request's budget."""
+    expected_ms: int = Field(default=0, ge=0, le=600_000)
+    """What it usually takes; a request with a smaller latency budget does not ask it."""
 
 
 class GrepConfig(ExpertConfig):
@@ -145,6 +148,7 @@ class ScriptedConfig(ExpertConfig):
     kind: Literal["scripted"]
     script: str
     """JSON file with answers, delays and faults."""
+    freshness: Literal["live", "content-hash", "none"] = "live"
 
 
 AnyExpertConfig = Annotated[GrepConfig | SymbolsConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")]

@@ -1,0 +1,264 @@
+"""Keeps the commit table of one project in step with its HEAD, in the background.
+
+The first question starts the reading; who asks meanwhile is answered from what is there. The task is the reader's own: it goes on
+after the call that started it, and ends with `aclose`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from search_router.adapters.local.commit_log import FORMAT_VERSION, CommitLog, Reading
+from search_router.adapters.local.commit_stream import FORMAT, HEADER, Record, RecordParser, commit_of
+from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
+from search_router.adapters.local.git_stream import stream_git
+from search_router.adapters.process import Finished
+from search_router.errors import ExpertError, FailureClass
+
+SLICE_BYTES = 256 * 1024
+"""So much of git's output is parsed and stored in one go, in a worker thread: some 50 ms."""
+MAX_REWRITTEN = 5000
+"""When HEAD left more commits than this behind, everything is read anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The repository as one `git rev-parse` saw it. `prefix` is the project's folder inside it, with a slash at the end, or empty."""
+
+    sha: str
+    prefix: str
+    common_dir: Path
+    boundary: frozenset[str] = frozenset()
+
+    @property
+    def is_shallow(self) -> bool:
+        return bool(self.boundary)
+
+
+async def read_head(root: Path) -> Head | None:
+    """Where HEAD is now, in about 3 ms; None when the repository has no commit yet.
+
+    Raises:
+        ExpertError: `unavailable` when it is no repository or belongs to another user, `crashed`, `spawn-failed`.
+    """
+    finished = await run_git(root, "rev-parse", "--is-shallow-repository", "HEAD", "--show-prefix", "--git-common-dir")
+    lines = finished.stdout.decode("utf-8", "surrogateescape").split("\n")
+    if finished.returncode != 0:
+        if lines[1:2] == ["HEAD"] and "broken ref" not in finished.stderr:
+            return None
+        raise git_failure(root, finished)
+    if len(lines) != 5:
+        raise ExpertError(FailureClass.PROTOCOL_ERROR, f"git rev-parse in {root} gave {len(lines) - 1} lines where 4 belong.")
+    shallow, sha, prefix, common = lines[:4]
+    common_dir = (root / common).resolve()
+    boundary = await anyio.to_thread.run_sync(_boundary, common_dir) if shallow == "true" else frozenset[str]()
+    return Head(sha, prefix, common_dir, boundary)
+
+
+def _boundary(common_dir: Path) -> frozenset[str]:
+    try:
+        return frozenset((common_dir / "shallow").read_text("ascii").split())
+    except FileNotFoundError:  # deepened to the full history since git looked
+        return frozenset()
+
+
+async def is_partial_clone(root: Path) -> bool:
+    """Whether file contents may be missing here (clone --filter): looking at them would fail or go to the network."""
+    finished = await run_git(root, "config", "--get-regexp", r"^remote\..*\.promisor$")
+    return finished.returncode == 0 and b" true\n" in finished.stdout
+
+
+class CommitReader:
+    """One project's commits. `rows` and `alive` grow while a reading runs; `log` is where their data is."""
+
+    def __init__(self, root: Path, max_commits: int, cache_dir: Path) -> None:
+        self.root = root
+        self.log: CommitLog | None = None
+        self.rows: array[int] = array("I")
+        self.alive: set[int] = set()
+        self.total: int | None = None
+        self.is_partial_clone = False
+        self.store_note: str | None = None
+        self._max_commits = max_commits
+        self._cache_dir = cache_dir
+        self._place: tuple[Path, str, frozenset[str]] | None = None
+        self._head: Head | None = None  # what `rows` follow, or are on the way to
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that HEAD reaches is in `rows`."""
+        return self._task is not None and self._task.done() and not self._task.cancelled() and self._task.exception() is None
+
+    def follow(self, head: Head) -> None:
+        """Start to read what is missing for this HEAD, unless that is done or under way."""
+        failed = self._task is not None and self._task.done() and not self.is_complete
+        if head == self._head and not failed:
+            return
+        self._head = head
+        self._task = asyncio.get_running_loop().create_task(self._bring_up(head, self._task))
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until the reading is complete, at most so long.
+
+        Raises:
+            ExpertError: the reading failed; the next `follow` starts it again.
+        """
+        task = self._task
+        if task is None:
+            return
+        await asyncio.wait({task}, timeout=max(0.0, seconds))
+        if task.done() and not task.cancelled():
+            task.result()
+
+    async def distrust(self, error: sqlite3.Error) -> None:
+        """Give the stored table up for one in memory; the next `follow` fills it."""
+        await self._stop()
+        self._use_memory(error)
+        self._head = None
+
+    async def aclose(self) -> None:
+        """End the reading and close the table; safe to call twice."""
+        await self._stop()
+        log, self.log = self.log, None
+        if log is not None:
+            await anyio.to_thread.run_sync(log.close)  # waits for a slice that is being stored
+
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    # -------------------------------------------------------------- the background task
+
+    async def _bring_up(self, head: Head, earlier: asyncio.Task[None] | None) -> None:
+        if earlier is not None:
+            earlier.cancel()
+            await asyncio.gather(earlier, return_exceptions=True)
+        try:
+            await self._open(head)
+            await self._read(head)
+        except (sqlite3.Error, OSError) as error:
+            self._use_memory(error)
+            await self._read(head)
+
+    async def _open(self, head: Head) -> None:
+        place = (head.common_dir, head.prefix, head.boundary)
+        if self.log is not None and self._place == place:
+            return
+        if self.log is not None:
+            self.log.close()
+        self._place, self.rows, self.alive = place, array("I"), set()
+        self.is_partial_clone = await is_partial_clone(self.root)
+        # A shallow clone's oldest commits seem to add everything; such rows must never be shared with a full clone.
+        self.log = await anyio.to_thread.run_sync(CommitLog, None if head.is_shallow else self._store(head))
+
+    def _store(self, head: Head) -> Path:
+        name = hashlib.sha256(f"{head.common_dir}\0{head.prefix}\0{self.is_partial_clone}".encode("utf-8", "surrogateescape")).hexdigest()[
+            :24
+        ]
+        return self._cache_dir / f"history-v{FORMAT_VERSION}-{name}.sqlite"
+
+    def _use_memory(self, error: sqlite3.Error | OSError) -> None:
+        if self.log is not None:
+            self.log.close()
+        self.log, self.rows, self.alive = CommitLog(None), array("I"), set()
+        self.store_note = (
+            f"The history cache in {self._cache_dir} cannot be used ({error}); commits are read into memory for this process. "
+            "Delete the cache, or make its directory writable."
+        )
+
+    async def _read(self, head: Head) -> None:
+        assert self.log is not None
+        saved = await anyio.to_thread.run_sync(self.log.reading, head.sha, self._max_commits)
+        if saved is not None and saved.complete:
+            self._start_from(saved.rows)
+            return
+        if saved is None and await self._read_difference(head):
+            return
+        self._start_from(array("I") if saved is None else saved.rows)
+        await self._count_commits(head)
+        await self._read_log(self.rows, (f"--skip={len(self.rows)}", head.sha), keep_for=head)
+        await self._save(head)
+
+    async def _read_difference(self, head: Head) -> bool:
+        """Read only what the newest complete reading lacks, and drop what HEAD has left; False when there is nothing to build on."""
+        assert self.log is not None
+        base = await anyio.to_thread.run_sync(self.log.latest_reading, self._max_commits)
+        if base is None:
+            return False
+        scope = ("--", ".") if head.prefix else ("--",)
+        limit = f"--max-count={MAX_REWRITTEN + 1}"
+        left = await run_git(self.root, "--no-replace-objects", "rev-list", limit, base.head, f"^{head.sha}", *scope)
+        gone = left.stdout.decode("ascii", "replace").split()
+        if left.returncode != 0 or len(gone) > MAX_REWRITTEN:  # its old HEAD was pruned, or it is another history
+            return False
+        dead = set((await anyio.to_thread.run_sync(self.log.rows_of, gone)).values())
+        fresh: array[int] = array("I")
+        await self._read_log(fresh, (head.sha, f"^{base.head}"))
+        dead.update(fresh)
+        self._start_from((fresh + array("I", (row for row in base.rows if row not in dead)))[: self._max_commits])
+        await self._save(head)
+        return True
+
+    async def _read_log(self, rows: array[int], what: tuple[str, ...], *, keep_for: Head | None = None) -> None:
+        """Stream `git log` into the table and append to `rows`; with `keep_for`, each slice also saves how far that reading has come."""
+        room = self._max_commits - len(rows)
+        if room <= 0:
+            return
+        parser, buffer = RecordParser(len(HEADER)), bytearray()
+
+        async def absorb(chunk: bytes) -> None:
+            buffer.extend(chunk)
+            if len(buffer) >= SLICE_BYTES:
+                data = bytes(buffer)
+                buffer.clear()
+                await self._store_slice(rows, lambda: parser.feed(data), keep_for)
+
+        detect = "-M100%" if self.is_partial_clone else "-M"  # likeness needs contents, which a partial clone lacks
+        options = ("-z", "--name-status", detect, "--diff-merges=off", "--relative", "--encoding=UTF-8", *SAFE_DIFF, FORMAT)
+        config = ("-c", "log.showRoot=true", "-c", "log.follow=false", "--no-replace-objects")
+        scope = ("--", ".") if self._place is not None and self._place[1] else ("--",)
+        finished = await stream_git(self.root, *config, "log", *options, f"--max-count={room}", *what, *scope, on_chunk=absorb)
+        if finished.returncode != 0:
+            raise git_failure(self.root, finished)
+        await self._store_slice(rows, lambda: parser.feed(bytes(buffer)) + parser.close(), keep_for)
+
+    async def _store_slice(self, rows: array[int], parse: Callable[[], list[Record]], keep_for: Head | None) -> None:
+        log = self.log
+        assert log is not None
+        progress = None if keep_for is None else (keep_for.sha, self._max_commits, rows[:])
+
+        def absorb() -> list[int]:
+            return log.add([commit_of(record) for record in parse()], progress)
+
+        try:
+            added = await anyio.to_thread.run_sync(absorb)
+        except ValueError as error:
+            raise ExpertError(FailureClass.PROTOCOL_ERROR, f"git log in {self.root} answered in another format: {error}.") from error
+        rows.extend(added)
+        if rows is self.rows:
+            self.alive.update(added)
+
+    async def _count_commits(self, head: Head) -> None:
+        if head.prefix:
+            return  # counting those of a folder costs as much as reading them
+        limit = f"--max-count={self._max_commits}"
+        counted: Finished = await run_git(self.root, "--no-replace-objects", "rev-list", "--count", limit, head.sha, "--")
+        self.total = int(counted.stdout) if counted.returncode == 0 else None
+
+    async def _save(self, head: Head) -> None:
+        assert self.log is not None
+        await anyio.to_thread.run_sync(self.log.save, Reading(head.sha, self.rows[:], complete=True), self._max_commits)
+
+    def _start_from(self, rows: array[int]) -> None:
+        self.rows, self.alive = rows, set(rows)

@@ -1,0 +1,165 @@
+"""Extraction of many files in child processes. A child that dies costs one file, which is named, never a hole in silence."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from search_router.adapters.local.extract_worker import ReadSyntax
+from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.process import open_child
+from search_router.errors import ExpertError
+
+FILE_SECONDS: Final = 30.0
+"""A child that owes an answer for longer is stuck: the limits of extraction itself are far below."""
+MAX_DEATHS: Final = 3
+"""So many children may die in one go; then what is left is given up, and named."""
+
+_IN_FLIGHT = 8
+_FILES_A_CHILD = 50
+_MAX_HEAD = 1 << 16
+_ARGV = (sys.executable, "-P", "-m", "search_router.adapters.local.extract_worker")
+_DEATHS = (
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    anyio.EndOfStream,
+    anyio.IncompleteRead,
+    anyio.DelimiterNotFound,
+    TimeoutError,
+    ValueError,
+)
+
+Deliver = Callable[[ReadSyntax | LeftOut], Awaitable[None]]
+
+
+class WantedFile(NamedTuple):
+    """One file to extract, and the grammar for it."""
+
+    path: str
+    language: str
+
+
+class ExtractPool:
+    """One batch of files, shared out among children.
+
+    Args:
+        root, max_bytes: as for `read_syntax`.
+        deliver: called for each file in turn, from one task a child.
+    """
+
+    def __init__(self, root: Path, max_bytes: int, deliver: Deliver) -> None:
+        self._start = {"root": str(root), "max_bytes": max_bytes}
+        self._deliver = deliver
+        self._queue: deque[WantedFile] = deque()
+        self._deaths = 0
+        self._failed: list[LeftOut] = []
+        self._unstartable: ExpertError | None = None
+
+    async def run(self, wanted: list[WantedFile], *, workers: int) -> tuple[LeftOut, ...]:
+        """Extract all; the files that dying children took with them come back, with the reason.
+
+        Raises:
+            ExpertError: `spawn-failed` when no child can be started.
+        """
+        self._queue.extend(wanted)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(max(1, min(workers, math.ceil(len(wanted) / _FILES_A_CHILD)))):
+                tasks.start_soon(self._work)
+        while self._queue:  # another child's files came back after the last one had finished
+            await self._work()
+        if self._unstartable is not None:
+            raise self._unstartable
+        return tuple(self._failed)
+
+    async def _work(self) -> None:
+        """Feed one child after another until nothing is left."""
+        try:
+            while self._queue:
+                if self._deaths >= MAX_DEATHS:
+                    self._give_up()
+                else:
+                    await self._work_with_one()
+        except ExpertError as error:  # out of the task group as itself, not in an exception group
+            self._unstartable = error
+            self._queue.clear()
+
+    async def _work_with_one(self) -> None:
+        in_flight: deque[WantedFile] = deque()
+        ended = "died"
+        try:
+            async with open_child(_ARGV, cwd=_working_directory(), stdin=True) as child, anyio.create_task_group() as tasks:
+                assert child.stdout is not None and child.stderr is not None
+                tasks.start_soon(_drain, child.stderr)
+                try:
+                    await self._feed(child, BufferedByteReceiveStream(child.stdout), in_flight)
+                except _DEATHS as error:
+                    ended = await _how_it_ended(child, error)
+                tasks.cancel_scope.cancel()
+        finally:
+            suspects, rest = list(in_flight)[:1], list(in_flight)[1:]
+            self._queue.extendleft(reversed(rest))
+        if suspects:
+            self._deaths += 1
+            self._failed.append(LeftOut(suspects[0].path, f"the extraction worker {ended} while reading it"))
+
+    async def _feed(self, child: Process, answers: BufferedByteReceiveStream, in_flight: deque[WantedFile]) -> None:
+        assert child.stdin is not None
+        await child.stdin.send(json.dumps(self._start).encode() + b"\n")
+        while True:
+            while self._queue and len(in_flight) < _IN_FLIGHT:
+                in_flight.append(self._queue.popleft())
+                await child.stdin.send(json.dumps(in_flight[-1]._asdict()).encode() + b"\n")
+            if not in_flight:
+                return
+            with anyio.fail_after(FILE_SECONDS):
+                outcome = await _receive(answers)
+            if outcome.path != in_flight[0].path:
+                raise ValueError("an answer for another file")
+            await self._deliver(outcome)
+            in_flight.popleft()
+
+    def _give_up(self) -> None:
+        reason = f"not read: {self._deaths} extraction workers died before its turn"
+        self._failed.extend(LeftOut(wanted.path, reason) for wanted in self._queue)
+        self._queue.clear()
+
+
+def _working_directory() -> Path:
+    """Ours, for the sake of a relative PYTHONPATH; `-P` keeps Python from importing what lies in it."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")
+
+
+async def _receive(answers: BufferedByteReceiveStream) -> ReadSyntax | LeftOut:
+    head = json.loads(await answers.receive_until(b"\n", _MAX_HEAD))
+    if "reason" in head:
+        return LeftOut(head["path"], head["reason"])
+    return ReadSyntax(head["path"], head["blob"], head["content_hash"], await answers.receive_exactly(head["bytes"]))
+
+
+async def _drain(stream: ByteReceiveStream) -> None:
+    """Keep standard error from filling its pipe; what a grammar prints there tells a caller nothing."""
+    async for _ in stream:
+        pass
+
+
+async def _how_it_ended(child: Process, error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"gave no answer for {FILE_SECONDS:g} s"
+    with anyio.move_on_after(1.0):
+        await child.wait()
+    code = child.returncode
+    if code is None:
+        return f"gave a wrong answer ({error})"
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

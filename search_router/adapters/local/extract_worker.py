@@ -1,0 +1,75 @@
+"""Reads files and extracts their syntax; also the program that does so in a child process: `python -m …extract_worker`.
+
+Standard input carries one JSON object a line: first {"root", "max_bytes"}, then {"path", "language"} for each file. Standard output
+answers in the same order: a JSON line {"path", "blob", "content_hash", "bytes"} and that many bytes of packed syntax, or
+{"path", "reason"}. JSON is ASCII with escapes, so a file name that is not UTF-8 passes as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from search_router.adapters.local.grammars import ExtractionFailed
+from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.symbol_packing import compact_syntax, pack_syntax
+from search_router.adapters.local.syntax import extract
+from search_router.adapters.local.textfile import TextFile, read_text_file
+from search_router.errors import EvidenceError
+
+
+class ReadSyntax(NamedTuple):
+    """The packed syntax of one file, with the hashes of the bytes that it was made from."""
+
+    path: str
+    blob: str
+    content_hash: str
+    payload: bytes
+
+
+def read_source(root: Path, path: str, *, max_bytes: int) -> TextFile | LeftOut:
+    """One source file as text, or why it has no symbols: too large, binary, gone, unreadable. Blocks."""
+    try:
+        source = read_text_file(root, path, max_bytes=max_bytes)
+    except EvidenceError as error:
+        return LeftOut(path, error.code.removeprefix("evidence-"))
+    if "truncated" in source.flags:
+        return LeftOut(path, f"larger than {max_bytes} bytes")
+    return LeftOut(path, "binary") if "binary" in source.flags else source
+
+
+def read_syntax(root: Path, path: str, language: str, *, max_bytes: int) -> ReadSyntax | LeftOut:
+    """The syntax of one file as it is on disk now, or why it has none. Blocks, for a bounded time."""
+    source = read_source(root, path, max_bytes=max_bytes)
+    if isinstance(source, LeftOut):
+        return source
+    try:
+        extracted = extract(source.text.encode("utf-8", "replace"), language)
+    except ExtractionFailed as error:
+        return LeftOut(path, str(error))
+    return ReadSyntax(path, source.blob, source.content_hash, pack_syntax(compact_syntax(extracted)))
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer every request until the input ends."""
+    start = json.loads(requests.readline())
+    root, max_bytes = Path(start["root"]), int(start["max_bytes"])
+    for line in requests:
+        wanted = json.loads(line)
+        outcome = read_syntax(root, wanted["path"], wanted["language"], max_bytes=max_bytes)
+        if isinstance(outcome, LeftOut):
+            answers.write(_line({"path": outcome.path, "reason": outcome.reason}))
+        else:
+            head = {"path": outcome.path, "blob": outcome.blob, "content_hash": outcome.content_hash, "bytes": len(outcome.payload)}
+            answers.write(_line(head) + outcome.payload)
+        answers.flush()
+
+
+def _line(value: dict[str, str | int]) -> bytes:
+    return json.dumps(value).encode("ascii") + b"\n"
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,7 @@
+(function_definition name: (word) @name) @definition.function
+(program (variable_assignment name: (variable_name) @name) @definition.variable)
+(program (declaration_command (variable_assignment name: (variable_name) @name)) @definition.variable)
+
+;; references
+(variable_name) @reference.use
+(command_name (word) @reference.call)

@@ -1,0 +1,139 @@
+"""The `history` expert: which commit introduced, changed or removed something, who made it, and when.
+
+Messages and paths are searched in every call; for questions about history also changes (pickaxe) and the history of a named file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from search_router.adapters.local.commit_reader import read_head
+from search_router.adapters.local.git import run_git
+from search_router.adapters.local.project_history import Answer, ProjectHistory
+from search_router.config.schema import HistoryConfig
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project
+
+BUDGET_SHARE = 0.9
+"""Of the call's time; the rest is for the way back."""
+PROJECTS_AT_ONCE = 2
+
+
+class HistoryExpert:
+    """Implements the Expert protocol over git. Needs asyncio: reading goes on in tasks of its own, which `aclose` ends."""
+
+    def __init__(self, id: str, config: HistoryConfig, cache_dir: Path) -> None:  # noqa: A002 - the card calls it id
+        self._config = config
+        self._cache_dir = cache_dir
+        self._histories: dict[Path, ProjectHistory] = {}
+        self._card = ExpertCard(
+            id=id,
+            kind="history",
+            precision_class=config.precision_class,
+            engine=config.engine,
+            intents=frozenset(config.intents),
+            languages=frozenset(config.languages) or None,
+            transport="embedded",
+            cap_ms=config.cap_ms,
+            freshness="live",
+            serves_history=True,
+        )
+
+    @property
+    def card(self) -> ExpertCard:
+        return self._card
+
+    async def search(self, call: ExpertCall) -> ExpertResult:
+        """Commits for the question, best first; a project without git is left out with a note.
+
+        Raises:
+            ExpertError: `unavailable` when no project has a git history; `rejected` for a bad pattern; git's own failures when
+                no other project could answer.
+        """
+        until = anyio.current_time() + call.budget_ms / 1000 * BUDGET_SHARE
+        outcomes: list[Answer | ExpertError] = [Answer() for _ in call.projects]
+        limiter = anyio.CapacityLimiter(PROJECTS_AT_ONCE)
+
+        async def ask(index: int, project: Project) -> None:
+            async with limiter:
+                try:
+                    outcomes[index] = await self._history(project).answer(project, call, until)
+                except ExpertError as error:
+                    outcomes[index] = error
+
+        async with anyio.create_task_group() as tasks:
+            for index, project in enumerate(call.projects):
+                tasks.start_soon(ask, index, project)
+        return _merge(call, outcomes)
+
+    def _history(self, project: Project) -> ProjectHistory:
+        if project.root not in self._histories:
+            self._histories[project.root] = ProjectHistory(project.root, self._config, self._cache_dir)
+        return self._histories[project.root]
+
+    async def health(self, projects: tuple[Project, ...]) -> Health:
+        """Whether git is there and at least one of the projects has a history."""
+        try:
+            version = (await run_git(Path("/"), "--version")).stdout.decode("utf-8", "replace").removeprefix("git version ").strip()
+        except ExpertError as error:
+            return Health(False, str(error), ExpertStatus(error.failure.value))
+        without: list[str] = []
+        for project in projects:
+            try:
+                await read_head(project.root)
+            except ExpertError as error:
+                without.append(f"{project.id}: {error.message}")
+        if projects and len(without) == len(projects):
+            return Health(False, f"No project has a git history. {without[0]}", ExpertStatus.UNAVAILABLE, version)
+        return Health(True, f"git {version}", version=version, details={"without history": " ".join(without)} if without else {})
+
+    async def aclose(self) -> None:
+        """End all reading; safe to call twice."""
+        histories, self._histories = self._histories, {}
+        for history in histories.values():
+            await history.aclose()
+
+
+def _merge(call: ExpertCall, outcomes: Sequence[Answer | ExpertError]) -> ExpertResult:
+    errors = [outcome for outcome in outcomes if isinstance(outcome, ExpertError)]
+    rejected = [error for error in errors if error.failure is FailureClass.REJECTED]
+    if rejected:
+        raise rejected[0]
+    if len(errors) == len(outcomes):
+        raise next((error for error in errors if not _has_no_git(error)), _no_history(errors))
+    several = len(outcomes) > 1
+    hits: list[tuple[float, int, int, Hit]] = []
+    partial: list[str] = []
+    notes: list[str] = []
+    heads: list[str] = []
+    for index, (project, outcome) in enumerate(zip(call.projects, outcomes, strict=True)):
+        name = f"{project.id}: " if several else ""
+        if isinstance(outcome, ExpertError):
+            (notes if _has_no_git(outcome) else partial).append(name + outcome.message)
+            continue
+        hits += [(-(hit.native_score or 0.0), -time, index, hit) for time, hit in outcome.hits]
+        partial += [name + sentence for sentence in outcome.partial]
+        notes += [name + sentence for sentence in outcome.notes]
+        heads += [outcome.head] if outcome.head else []
+    hits.sort(key=lambda item: item[:3])  # stable: equal ones of one project keep its order
+    return ExpertResult(
+        hits=tuple(hit for *_, hit in hits[: call.limit]),
+        partial="; ".join(partial) or None,
+        notes=tuple(notes),
+        index_commit=heads[0] if len(outcomes) == 1 and heads else None,
+    )
+
+
+def _has_no_git(error: ExpertError) -> bool:
+    return error.failure is FailureClass.UNAVAILABLE and "not a git repository" in error.detail
+
+
+def _no_history(errors: Sequence[ExpertError]) -> ExpertError:
+    return ExpertError(
+        FailureClass.UNAVAILABLE,
+        "no git history in scope",
+        remedy=" ".join(error.message for error in errors[:3]) or "Ask about a project that is a git repository.",
+    )

@@ -1,0 +1,220 @@
+"""Which files of one project can be searched at this moment, and which were left out and why.
+
+The list is git's own: tracked files and untracked ones that are not ignored, with the repository's, the user's and the work tree's
+ignore rules. A plain directory is listed with the same rules through an empty repository that lies elsewhere.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+
+from search_router.adapters.local.git import git_failure, run_git
+from search_router.adapters.local.textfile import decode_path, encode_path
+from search_router.adapters.process import Finished
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import Project
+
+MAX_LISTING = 256 * 2**20
+MAX_PATH = 4096
+
+_UNREADABLE = re.compile(r"^warning: could not open directory '(.*?)/?': (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One regular file: path relative to the root (see `textfile` for its bytes), size in bytes, and what tells that it changed."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One path that a reader might miss. `path` is empty for what concerns the whole list.
+
+    Reasons: `symlink` (a target inside the project is listed under its own name), `nested-repository`,
+    `submodule-not-checked-out`, `not-a-file` (pipe, socket, device), `unreadable`, `listing-cut`.
+    """
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The files of one project, and what was left out of them, each sorted by path."""
+
+    project_id: str
+    entries: tuple[FileEntry, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+async def read_manifest(project: Project, *, nested: tuple[Path, ...] = ()) -> Manifest:
+    """List the project now; tracked files that are deleted are not in it. The caller sets the deadline.
+
+    `nested` are the roots of other projects below this one: their files are theirs alone.
+
+    Raises:
+        ExpertError: git is missing, refuses the directory, or fails.
+    """
+    listing = await _list_paths(project)
+    return await anyio.to_thread.run_sync(_build, project, listing, nested)
+
+
+async def is_visible(project: Project, path: str) -> bool:
+    """Whether the manifest lists `path`: not ignored, not in `.git`, not a link, not in a nested repository.
+
+    True also where nothing is at the path: it is not hidden, and reading it will say that it is gone.
+
+    Raises:
+        ExpertError: git is missing, refuses the directory, or fails.
+    """
+    try:
+        name = encode_path(path)
+    except UnicodeEncodeError:
+        return False
+    parts = name.split(b"/")
+    if b"\0" in name or len(name) > MAX_PATH or any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
+        return False
+    if not await anyio.to_thread.run_sync(os.path.lexists, os.fsencode(project.root) + b"/" + name):
+        return True
+    listing = await _list_paths(project, os.fsdecode(name))
+    manifest = await anyio.to_thread.run_sync(_build, project, listing, ())
+    return any(entry.path == path for entry in manifest.entries)
+
+
+async def _list_paths(project: Project, *paths: str) -> Finished:
+    """git's list of the project, or of these paths in it (taken literally), relative to the root."""
+    repository = (f"--git-dir={_elsewhere.ensure()}", "--work-tree=.") if project.kind == "directory" else ()
+    what = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *paths)
+    finished = await run_git(project.root, *repository, *what, max_bytes=MAX_LISTING)
+    if finished.returncode != 0:
+        raise git_failure(project.root, finished)
+    return finished
+
+
+class _EmptyRepository:
+    """A bare repository with nothing in it, one a process, removed at exit; made again if someone cleans the temporary directory."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+
+    def ensure(self) -> Path:
+        if self._path is None or not (self._path / "HEAD").exists():
+            try:
+                self._path = self._make()
+            except OSError as error:
+                raise ExpertError(
+                    FailureClass.UNAVAILABLE,
+                    f"Could not write to the temporary directory: {error.strerror}.",
+                    remedy="Set TMPDIR to a directory that can be written.",
+                ) from error
+        return self._path
+
+    @staticmethod
+    def _make() -> Path:
+        path, owner = Path(tempfile.mkdtemp(prefix="search-router-")), os.getpid()
+        for folder in ("objects", "refs"):
+            (path / folder).mkdir()
+        (path / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+
+        def remove() -> None:
+            if os.getpid() == owner:  # a forked child must not take it away from its parent
+                shutil.rmtree(path, ignore_errors=True)
+
+        atexit.register(remove)
+        return path
+
+
+_elsewhere = _EmptyRepository()
+
+
+def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Manifest:
+    """Look at every listed path once (lstat, so a link is never followed)."""
+    root = os.fsencode(project.root).rstrip(b"/") + b"/"
+    others = tuple(_below(root, nested))
+    directories = _Directories(root)
+    entries: list[FileEntry] = []
+    left_out: list[LeftOut] = []
+    names = listing.stdout.split(b"\0")
+    names.pop()  # empty after the last NUL, or the stump of a list that was cut
+    for listed in names:
+        name = listed.rstrip(b"/")
+        if others and (name + b"/").startswith(others):
+            continue
+        if not directories.is_real(name.rpartition(b"/")[0]):
+            continue  # git still tracks what lay in a directory that is now a link; the link itself is listed too
+        try:
+            found = os.lstat(root + name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            left_out.append(LeftOut(decode_path(name), "unreadable"))
+            continue
+        if stat.S_ISREG(found.st_mode):
+            entries.append(FileEntry(decode_path(name), found.st_size, found.st_mtime_ns, found.st_ino))
+        else:
+            left_out.append(LeftOut(decode_path(name), _why_left_out(root + name, found.st_mode)))
+    left_out.extend(LeftOut(match[1], "unreadable") for match in _UNREADABLE.finditer(listing.stderr))
+    if listing.cut:
+        left_out.append(LeftOut("", "listing-cut"))
+    entries.sort(key=lambda entry: entry.path)
+    left_out.sort(key=lambda left: left.path)
+    return Manifest(project.id, tuple(entries), tuple(left_out))
+
+
+def _below(root: bytes, nested: tuple[Path, ...]) -> Iterator[bytes]:
+    """Each nested root that lies below `root`, relative to it, with a slash at its end."""
+    for path in nested:
+        other = os.fsencode(path).rstrip(b"/") + b"/"
+        if other.startswith(root) and other != root:
+            yield other[len(root) :]
+
+
+def _why_left_out(path: bytes, mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "symlink"
+    if not stat.S_ISDIR(mode):
+        return "not-a-file"
+    try:
+        with os.scandir(path) as inside:
+            first = next(inside, None)
+    except OSError:
+        return "unreadable"
+    return "submodule-not-checked-out" if first is None else "nested-repository"
+
+
+class _Directories:
+    """Which directories below the root are reached without a link. Each is looked at once."""
+
+    def __init__(self, root: bytes) -> None:
+        self._root = root
+        self._known = {b"": True}
+
+    def is_real(self, name: bytes) -> bool:
+        unknown: list[bytes] = []  # a loop, not recursion: a path can be deeper than Python's stack
+        while (real := self._known.get(name)) is None:
+            unknown.append(name)
+            name = name.rpartition(b"/")[0]
+        for name in reversed(unknown):
+            real = real and self._is_directory(name)
+            self._known[name] = real
+        return real
+
+    def _is_directory(self, name: bytes) -> bool:
+        try:
+            return stat.S_ISDIR(os.lstat(self._root + name).st_mode)
+        except OSError:
+            return False

@@ -1,0 +1,195 @@
+"""One project's history: answers one call from its commit table, its changes and its files."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from search_router.adapters.local.commit_log import CommitLog, StoredCommit
+from search_router.adapters.local.commit_reader import CommitReader, Head, read_head
+from search_router.adapters.local.history_question import Aspect, asks_for_commit, aspect_of, code_terms, file_terms, message_tokens
+from search_router.adapters.local.history_rank import LIST_LENGTH, Found, rank_commits
+from search_router.adapters.local.pickaxe import Ground, Needle, Scan, ScanCache, search_changes
+from search_router.config.schema import HistoryConfig
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import CommitRecord, ExpertCall, Hit, Intent, Project, QueryForm
+
+READING_SHARE = 0.5
+"""A first call waits so much of its time for the commits to be read, and then answers from what is there."""
+SAME_NAMED_FILES = 20
+MAX_PATHS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one project gave: (committer's time, hit), best first, and what to say about them."""
+
+    hits: tuple[tuple[int, Hit], ...] = ()
+    partial: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    head: str | None = None
+
+
+@dataclass(slots=True)
+class _Search:
+    """What one call has found so far. `place` is a row's index in the history, newest 0."""
+
+    log: CommitLog
+    place: dict[int, int]
+    aspect: Aspect = Aspect.CHANGED
+    messages: list[int] = field(default_factory=list[int])
+    files: set[int] = field(default_factory=set[int])
+    scans: list[Scan] = field(default_factory=list[Scan])
+    partial: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
+
+class ProjectHistory:
+    """Owns the reader and the remembered scans of one project root."""
+
+    def __init__(self, root: Path, config: HistoryConfig, cache_dir: Path) -> None:
+        self._config = config
+        self._reader = CommitReader(root, config.max_commits, cache_dir)
+        self._scans = ScanCache()
+        self._scanned: CommitLog | None = None  # whose rows the remembered scans name
+
+    async def aclose(self) -> None:
+        """End the reading; safe to call twice."""
+        await self._reader.aclose()
+
+    async def answer(self, project: Project, call: ExpertCall, until: float) -> Answer:
+        """Answer from what is read by then; `until` is a time of anyio's clock.
+
+        Raises:
+            ExpertError: `unavailable` without a git repository, `rejected` for a bad pattern, git's own failures.
+        """
+        head = await read_head(project.root)
+        if head is None:
+            return Answer(notes=("the repository has no commit",))
+        try:
+            return await self._answer(project, head, call, until)
+        except sqlite3.Error as error:  # the table on disk is damaged: the same again from memory
+            await self._reader.distrust(error)
+        try:
+            return await self._answer(project, head, call, until)
+        except sqlite3.Error as error:
+            raise ExpertError(FailureClass.INTERNAL, f"The commit table of {project.root} failed twice: {error}.") from error
+
+    async def _answer(self, project: Project, head: Head, call: ExpertCall, until: float) -> Answer:
+        reader = self._reader
+        reader.follow(head)
+        await reader.wait((until - anyio.current_time()) * READING_SHARE)
+        if (log := reader.log) is None:
+            return Answer(partial=(_reading_so_far(reader),), head=head.sha)
+        rows = reader.rows[:]
+        if call.path is not None:
+            below = await anyio.to_thread.run_sync(log.below, call.path)
+            rows = [row for row in rows if row in below]
+        search = _Search(log, {row: index for index, row in enumerate(rows)})
+        if not reader.is_complete:
+            search.partial.append(_reading_so_far(reader))
+        tokens = message_tokens(call.sub_query.text)
+        matching = await anyio.to_thread.run_sync(log.matching, tokens, search.place, LIST_LENGTH)
+        search.messages = [row for row, _ in sorted(matching, key=lambda match: (-match[1], search.place[match[0]]))]
+        if call.intent is Intent.HISTORY:
+            await self._search_changes(search, head, call, until)
+        return await self._present(search, project, head, call.limit)
+
+    # -------------------------------------------------------------- changes and files
+
+    async def _search_changes(self, search: _Search, head: Head, call: ExpertCall, until: float) -> None:
+        question = call.sub_query
+        code = list(code_terms(question))
+        search.aspect = aspect_of(question.text, tuple(code)) if asks_for_commit(question.text) else Aspect.CHANGED
+        for term in file_terms(question):
+            rows = await anyio.to_thread.run_sync(_file_history, search.log, term)
+            if rows:
+                search.files |= rows & search.place.keys()
+                code = [other for other in code if other != term and not term.endswith("/" + other)]
+        if code and self._reader.is_partial_clone:
+            search.notes.append("partial clone: old file contents are not here, so messages were searched and changes were not")
+            return
+        until = min(until, anyio.current_time() + self._config.pickaxe_ms / 1000)
+        for term in code:
+            needle = Needle(term, is_regex=question.form is QueryForm.REGEX)
+            try:
+                scan = await self._scan(search, head, needle, call.path, until)
+            except ExpertError as error:
+                if error.failure is FailureClass.REJECTED:
+                    raise
+                search.partial.append(f"pickaxe for {term!r} failed: {error.message}")
+                continue
+            search.scans.append(scan)
+            if not scan.complete:
+                search.partial.append(await anyio.to_thread.run_sync(_how_far, search.log, scan))
+
+    async def _scan(self, search: _Search, head: Head, needle: Needle, path: str | None, until: float) -> Scan:
+        if self._scanned is not search.log:
+            self._scanned, self._scans = search.log, ScanCache()
+        key = (head.sha, needle.argument, path or "", str(search.aspect is Aspect.INTRODUCED))
+        ground = Ground(self._reader.root, search.log, list(search.place), path)
+        scan = await search_changes(ground, needle, search.aspect, until, self._scans.get(*key))
+        if self._reader.is_complete and scan.failure is None:
+            self._scans.put(scan, *key)
+        return scan
+
+    # -------------------------------------------------------------- the answer
+
+    async def _present(self, search: _Search, project: Project, head: Head, limit: int) -> Answer:
+        doubtful = await anyio.to_thread.run_sync(search.log.rows_of, head.boundary)
+        changes = [{row: paths for row, paths in scan.hits.items() if row in search.place} for scan in search.scans]
+        found = Found(search.messages, changes, search.files)
+        ranked = rank_commits(found, search.aspect, search.place, frozenset(doubtful.values()))[:limit]
+        commits = await anyio.to_thread.run_sync(search.log.commits, [*(row for row, _ in ranked), *doubtful.values()])
+        if head.boundary:
+            oldest = min((commits[row].date for row in doubtful.values()), default="its oldest commit")
+            search.notes.append(f"shallow clone: history before {oldest[:10]} is not here")
+        if self._reader.store_note is not None:
+            search.notes.append(self._reader.store_note)
+        if len(self._reader.rows) >= self._config.max_commits:
+            search.notes.append(f"only the newest {self._config.max_commits} commits are searched (max_commits)")
+
+        def hits() -> tuple[tuple[int, Hit], ...]:
+            return tuple((commits[row].time, _hit(search, project, head, commits[row], score)) for row, score in ranked)
+
+        return Answer(await anyio.to_thread.run_sync(hits), tuple(search.partial), tuple(search.notes), head.sha)
+
+
+def _hit(search: _Search, project: Project, head: Head, commit: StoredCommit, score: float) -> Hit:
+    matched = dict.fromkeys(path for scan in search.scans for path in scan.hits.get(commit.row, ()))
+    paths = tuple(dict.fromkeys([*matched, *search.log.paths_of(commit.row)]))
+    at_boundary = commit.sha in head.boundary
+    flags = [name for name, on in (("shallow-boundary", at_boundary and bool(matched)), ("paths-cut", len(paths) > MAX_PATHS)) if on]
+    return Hit(
+        project=project.id,
+        kind="commit",
+        is_exact=bool(matched) and not at_boundary,
+        native_score=round(score, 6),
+        commit=CommitRecord(commit.sha, commit.date, commit.author, commit.subject, paths[:MAX_PATHS]),
+        flags=tuple(flags),
+    )
+
+
+def _file_history(log: CommitLog, term: str) -> set[int]:
+    """The commits of the files with this path or name, under all their former names."""
+    return log.touching(log.lineage(log.paths_named(term)[:SAME_NAMED_FILES]))
+
+
+def _reading_so_far(reader: CommitReader) -> str:
+    total = "" if reader.total is None else f" of about {reader.total}"
+    return f"read {len(reader.rows)}{total} commits; ask again"
+
+
+def _how_far(log: CommitLog, scan: Scan) -> str:
+    term = scan.needle.term
+    if scan.failure is not None:
+        return f"pickaxe for {term!r} stopped: {scan.failure}"
+    if scan.far_done:
+        return f"pickaxe for {term!r} found the first change, but not all later ones were searched; ask again"
+    if scan.reached is None:
+        return f"pickaxe for {term!r} looked only at the files that have it now; ask again"
+    reached = log.commits([scan.reached])[scan.reached]
+    return f"pickaxe for {term!r} read back to {reached.date[:10]}; older commits not searched, ask again"

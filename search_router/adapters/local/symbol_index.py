@@ -1,0 +1,154 @@
+"""The live symbol index: one table a project, brought up to date by the difference of two manifests before each question.
+
+Content-addressed: a file is parsed only when neither memory nor the store knows its bytes, so a branch switch, a rename or a second
+work tree parses nothing. A refresh is a task of its own that requests share and may leave: it goes on, and the next request finds more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import anyio
+import anyio.to_thread
+
+from search_router.adapters.local.extract_worker import read_syntax
+from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
+from search_router.adapters.local.languages import language_of
+from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.symbol_packing import DamagedPayload, unpack_syntax
+from search_router.adapters.local.symbol_refresh import Refresh
+from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols, RefreshReport, derived_key
+from search_router.adapters.local.symbol_store import DerivedStore
+from search_router.adapters.local.symbol_table import SymbolTable
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import Definition, Project
+
+
+class Progress(NamedTuple):
+    """How many of a project's source files are in the index as they were last listed; `total` is None until a refresh has listed them."""
+
+    ready: int
+    total: int | None
+
+
+class _Run:
+    """One refresh. Who asks before it has begun may share it: it will see every edit that was made before they asked."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.task: asyncio.Task[RefreshReport] | None = None
+
+
+class SymbolIndex:
+    """The symbols of every project that was asked about. Belongs to one event loop.
+
+    Args:
+        store: where extractions are kept between processes.
+        max_file_bytes: larger files are left out.
+        workers: at most so many child processes at once, over all projects.
+    """
+
+    def __init__(self, store: DerivedStore, *, max_file_bytes: int, workers: int) -> None:
+        self._store = store
+        self._max_bytes = max_file_bytes
+        self._workers = workers
+        self._projects: dict[Path, ProjectSymbols] = {}
+        self._runs: dict[Path, _Run] = {}
+        self._known: KnownFiles = WeakValueDictionary()
+        self._extracting = anyio.Lock()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with the store, for the caller to read."""
+        return self._store.notes
+
+    def table(self, project: Project) -> SymbolTable:
+        """The project's symbols as far as they are indexed; empty before the first refresh."""
+        return self._state(project).table
+
+    def progress(self, project: Project) -> Progress:
+        """How far the index is."""
+        state = self._state(project)
+        return Progress((state.total or 0) - state.waiting, state.total)
+
+    async def refresh(self, project: Project, *, nested: tuple[Path, ...] = ()) -> RefreshReport:
+        """Bring the project up to date with its files as they are now, and say what was done.
+
+        To be cancelled here is only to leave: the refresh goes on in its own task until `aclose`. `nested` as for `read_manifest`.
+
+        Raises:
+            ExpertError: git or the extraction cannot be run, or the index was closed.
+        """
+        run = self._runs.get(project.root)
+        if run is None or run.task is None or run.begun:
+            before, run = run, _Run()
+            self._runs[project.root] = run
+            run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, run, before))
+            run.task.add_done_callback(_retrieve)
+        try:
+            return await asyncio.shield(run.task)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if run.task.cancelled() and not (asker and asker.cancelling()):
+                raise ExpertError(FailureClass.UNAVAILABLE, "The symbol index was closed while it was read.") from None
+            raise
+
+    async def definitions(self, project: Project, path: str, blob: str) -> tuple[Definition, ...] | None:
+        """The definitions of the file whose bytes have this blob id, in reading order; None when it has no syntax that we read.
+
+        Read from memory, else from the store, else from the file itself if it still holds those bytes.
+        """
+        language = language_of(path)
+        if language is None or language not in SYNTAX_LANGUAGES:
+            return None
+        key = derived_key(language, blob)
+        known = self._known.get(key)
+        if known is not None:
+            return known.syntax.definitions
+        stored = (await anyio.to_thread.run_sync(self._store.load, [key])).get(key)
+        if stored is not None:
+            try:
+                return unpack_syntax(stored.payload).definitions
+            except DamagedPayload:
+                self._store.note_damaged_row()
+        read = await anyio.to_thread.run_sync(lambda: read_syntax(project.root, path, language, max_bytes=self._max_bytes))
+        if isinstance(read, LeftOut) or read.blob != blob:
+            return None
+        return unpack_syntax(read.payload).definitions
+
+    async def aclose(self) -> None:
+        """Stop every refresh and release the store; safe to call twice."""
+        tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._runs.clear()
+        await anyio.to_thread.run_sync(self._store.close)
+
+    def _state(self, project: Project) -> ProjectSymbols:
+        return self._projects.setdefault(project.root, ProjectSymbols())
+
+    async def _refresh(self, project: Project, nested: tuple[Path, ...], run: _Run, before: _Run | None) -> RefreshReport:
+        if before is not None and before.task is not None and not before.task.done():
+            await asyncio.wait([before.task])
+        run.begun = True
+        refresh = Refresh(
+            project,
+            self._state(project),
+            store=self._store,
+            known=self._known,
+            max_bytes=self._max_bytes,
+            workers=self._workers,
+            extracting=self._extracting,
+        )
+        return await refresh.run(nested)
+
+
+def _retrieve(task: asyncio.Task[RefreshReport]) -> None:
+    """Look at the outcome, so that the failure of a refresh that everyone has left is not reported as forgotten; the next one meets it."""
+    if not task.cancelled():
+        task.exception()

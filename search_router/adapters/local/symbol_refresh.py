@@ -1,0 +1,293 @@
+"""One refresh of one project's symbols: list its files, find which bytes are new, and get their syntax from the cheapest place.
+
+The places, in this order: what the table holds already, the syntax of equal bytes in memory, the store, extraction in a thread, and
+for many files extraction in child processes. Tables change on the event loop only, a few files at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
+from search_router.adapters.local.extract_worker import ReadSyntax, read_source, read_syntax
+from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
+from search_router.adapters.local.languages import language_of
+from search_router.adapters.local.manifest import LeftOut, Manifest, read_manifest
+from search_router.adapters.local.symbol_packing import DamagedPayload
+from search_router.adapters.local.symbol_state import Changed, Identified, KnownFiles, ProjectSymbols, RefreshReport, Seen, derived_key
+from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore, FileStamp
+from search_router.adapters.local.symbol_table import IndexedFile
+from search_router.schema import Project
+
+MANY_FILES: Final = 200
+MANY_BYTES: Final = 4 * 2**20
+"""More to extract than either of these goes to child processes."""
+RACY_NS: Final = 2_000_000_000
+"""A file that changed less than this before it was read may change again within one tick of its clock: it is read again."""
+
+_SLICE_FILES = 8
+_SLICE_BYTES = 256 * 2**10
+_BATCH = 128
+
+
+class Refresh:
+    """One refresh; made for it and dropped after it.
+
+    Args:
+        known: every indexed file of the process by its key, so that equal bytes are found wherever they are.
+        extracting: held while child processes run, so that projects do not multiply them.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        state: ProjectSymbols,
+        *,
+        store: DerivedStore,
+        known: KnownFiles,
+        max_bytes: int,
+        workers: int,
+        extracting: anyio.Lock,
+    ) -> None:
+        self._project = project
+        self._state = state
+        self._store = store
+        self._known = known
+        self._max_bytes = max_bytes
+        self._workers = workers
+        self._extracting = extracting
+        self._parsed = self._reused = 0
+        self._missing: list[LeftOut] = []
+        self._unsaved: dict[DerivedKey, Derived] = {}
+        self._settled: dict[str, tuple[FileStamp, str]] = {}
+
+    async def run(self, nested: tuple[Path, ...]) -> RefreshReport:
+        """Do it. Raises ExpertError when git or the extraction cannot be run."""
+        began = time.monotonic()
+        state = self._state
+        state.total = None
+        manifest = await read_manifest(self._project, nested=nested)
+        changed, gone = self._compare(manifest)
+        kept = [file for path in gone if (file := state.table.get(path))]  # so that a renamed file finds its syntax in `known`
+        for path in gone:
+            state.table.remove(path)
+            del state.seen[path]
+        state.waiting = len(changed)
+        identified = await self._identify(changed)
+        to_parse = await self._reuse(identified)
+        await self._extract(to_parse)
+        del kept
+        await self._save(gone)
+        state.stamps = {}  # from here on `seen` knows more
+        state.waiting = len(self._missing)
+        left_out = [left for left in manifest.left_out if _matters(left)]
+        left_out += [LeftOut(path, seen.reason) for path, seen in state.seen.items() if seen.reason]
+        ms = (time.monotonic() - began) * 1000
+        return RefreshReport(len(state.table), self._parsed, self._reused, tuple(sorted(left_out, key=_path)), tuple(self._missing), ms)
+
+    def _compare(self, manifest: Manifest) -> tuple[list[Changed], list[str]]:
+        """Source files that may have changed, and paths that are gone."""
+        state = self._state
+        changed: list[Changed] = []
+        total = 0
+        listed: set[str] = set()
+        for entry in manifest.entries:
+            if entry.path in state.other:
+                continue
+            language = language_of(entry.path)
+            if language not in SYNTAX_LANGUAGES:
+                state.other.add(entry.path)
+                continue
+            listed.add(entry.path)
+            stamp, seen = FileStamp.of(entry), state.seen.get(entry.path)
+            if entry.size > self._max_bytes:
+                self._leave_out(entry.path, stamp, True, f"larger than {self._max_bytes} bytes")
+                continue
+            total += 1
+            if seen is None or seen.stamp != stamp or not seen.settled:
+                changed.append(Changed(entry.path, language, stamp))
+        state.total = total
+        return changed, [path for path in state.seen if path not in listed]
+
+    async def _identify(self, changed: list[Changed]) -> list[Identified]:
+        """The blob id of each file: from a stamp that still holds, else from its bytes."""
+        state, root = self._state, self._project.root
+        if state.stamps is None:
+            state.stamps = await anyio.to_thread.run_sync(self._store.stamps, root)
+        found: list[Identified] = []
+        unread: list[Changed] = []
+        for each in changed:
+            stamp, blob = state.stamps.get(each.path, (None, ""))
+            if stamp == each.stamp and each.path not in state.seen:
+                found.append(Identified(each, blob, True))
+            else:
+                unread.append(each)
+        for part in _slices(unread):
+            read = await anyio.to_thread.run_sync(lambda part=part: [_identify(root, each, self._max_bytes) for each in part])
+            for each, outcome in zip(part, read, strict=True):
+                if isinstance(outcome, Identified):
+                    found.append(outcome)
+                else:
+                    self._take(each, outcome, False)
+        return found
+
+    async def _reuse(self, identified: list[Identified]) -> list[Identified]:
+        """Take what the table, the memory or the store has; give back what must be extracted."""
+        state = self._state
+        unknown: list[Identified] = []
+        for each in identified:
+            path, seen = each.changed.path, state.seen.get(each.changed.path)
+            known = self._known.get(derived_key(each.changed.language, each.blob))
+            if seen is not None and seen.blob == each.blob and path in state.table:
+                self._mark_seen(each)
+                state.waiting -= 1
+            elif known is not None:
+                await self._put(each, known)
+            else:
+                unknown.append(each)
+        to_parse: list[Identified] = []
+        for start in range(0, len(unknown), _BATCH):
+            part = unknown[start : start + _BATCH]
+            keys = {derived_key(each.changed.language, each.blob) for each in part}
+            rows = await anyio.to_thread.run_sync(self._store.load, keys)
+            await anyio.to_thread.run_sync(self._store.mark_used, rows)
+            for each in part:
+                key = derived_key(each.changed.language, each.blob)
+                file = self._unpack(each, rows[key]) if key in rows else None
+                if file is None:
+                    to_parse.append(each)
+                else:
+                    await self._put(each, file)
+        return to_parse
+
+    async def _extract(self, to_parse: list[Identified]) -> None:
+        """Extract each distinct content once, here or in child processes."""
+        if not to_parse:
+            return
+        equal: dict[DerivedKey, list[Identified]] = {}
+        for each in to_parse:
+            equal.setdefault(derived_key(each.changed.language, each.blob), []).append(each)
+        groups = {group[0].changed.path: group for group in equal.values()}
+        first = [group[0].changed for group in groups.values()]
+
+        async def deliver(outcome: ReadSyntax | LeftOut) -> None:
+            await self._deliver(groups[outcome.path], outcome)
+
+        root, max_bytes = self._project.root, self._max_bytes
+        if len(first) > MANY_FILES or sum(each.stamp.size for each in first) > MANY_BYTES:
+            async with self._extracting:
+                wanted = [WantedFile(each.path, each.language) for each in first]
+                lost = await ExtractPool(root, max_bytes, deliver).run(wanted, workers=self._workers)
+            for left in lost:
+                self._missing += [LeftOut(each.changed.path, left.reason) for each in groups[left.path]]
+            return
+        for part in _slices(first):
+            for outcome in await anyio.to_thread.run_sync(
+                lambda part=part: [read_syntax(root, each.path, each.language, max_bytes=max_bytes) for each in part]
+            ):
+                await deliver(outcome)
+
+    async def _deliver(self, group: list[Identified], outcome: ReadSyntax | LeftOut) -> None:
+        """Take what was extracted from the first of some files with equal bytes, for all of them."""
+        if isinstance(outcome, LeftOut):
+            for each in group:
+                self._take(each.changed, LeftOut(each.changed.path, outcome.reason), each.settled)
+            return
+        first, row = group[0], Derived(outcome.content_hash, outcome.payload)
+        if outcome.blob != first.blob:  # it was edited since it was hashed; its equals were not
+            self._missing += [LeftOut(each.changed.path, "an equal file changed while it was read") for each in group[1:]]
+            group = [Identified(first.changed, outcome.blob, False)]
+        self._unsaved[derived_key(first.changed.language, outcome.blob)] = row
+        self._parsed += 1
+        self._reused -= 1  # _put counts each file of the group
+        for each in group:
+            await self._put(each, IndexedFile.of(each.changed.path, each.changed.language, each.blob, row))
+        if len(self._unsaved) >= _BATCH:
+            await self._save_rows()
+
+    def _unpack(self, each: Identified, row: Derived) -> IndexedFile | None:
+        try:
+            return IndexedFile.of(each.changed.path, each.changed.language, each.blob, row)
+        except DamagedPayload:
+            self._store.note_damaged_row()
+            return None
+
+    async def _put(self, each: Identified, file: IndexedFile) -> None:
+        """Enter a file under its own path, with the syntax of equal bytes."""
+        path, language, _ = each.changed
+        if file.path != path:
+            file = IndexedFile(path, language, file.blob, file.content_hash, file.syntax)
+        self._state.table.put(file)
+        self._known[derived_key(language, file.blob)] = file
+        self._mark_seen(each)
+        self._reused += 1
+        self._state.waiting -= 1
+        await anyio.lowlevel.checkpoint()
+
+    def _mark_seen(self, each: Identified) -> None:
+        path, _, stamp = each.changed
+        self._state.seen[path] = Seen(stamp, each.settled, each.blob)
+        if each.settled:
+            self._settled[path] = (stamp, each.blob)
+
+    def _take(self, changed: Changed, left: LeftOut, settled: bool) -> None:
+        """A file that could be listed and not read: gone, or left out with its reason."""
+        self._state.waiting -= 1
+        if left.reason == "gone":
+            self._state.table.remove(changed.path)
+            self._state.seen.pop(changed.path, None)
+        else:
+            self._leave_out(changed.path, changed.stamp, settled, left.reason)
+
+    def _leave_out(self, path: str, stamp: FileStamp, settled: bool, reason: str) -> None:
+        self._state.table.remove(path)
+        self._state.seen[path] = Seen(stamp, settled, "", reason)
+
+    async def _save_rows(self) -> None:
+        rows, self._unsaved = self._unsaved, {}
+        await anyio.to_thread.run_sync(self._store.keep, rows)
+
+    async def _save(self, gone: list[str]) -> None:
+        await self._save_rows()
+        if self._settled or gone:
+            await anyio.to_thread.run_sync(self._store.keep_stamps, self._project.root, self._settled, gone)
+
+
+def _identify(root: Path, changed: Changed, max_bytes: int) -> Identified | LeftOut:
+    """Hash one file. Blocks."""
+    now = time.time_ns()
+    source = read_source(root, changed.path, max_bytes=max_bytes)
+    if isinstance(source, LeftOut):
+        return source
+    settled = "changing" not in source.flags and now - changed.stamp.mtime_ns > RACY_NS
+    return Identified(changed, source.blob, settled)
+
+
+def _slices(changed: Sequence[Changed]) -> Iterator[list[Changed]]:
+    """Pieces of work that are short enough to wait for when a refresh is cancelled."""
+    part: list[Changed] = []
+    size = 0
+    for each in changed:
+        if part and (len(part) >= _SLICE_FILES or size + each.stamp.size > _SLICE_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += each.stamp.size
+    if part:
+        yield part
+
+
+def _matters(left: LeftOut) -> bool:
+    """Whether a reader of symbols could miss this path: links and pipes only when they are named like source."""
+    return left.reason not in ("symlink", "not-a-file") or language_of(left.path) in SYNTAX_LANGUAGES
+
+
+def _path(left: LeftOut) -> str:
+    return left.path

@@ -1,0 +1,72 @@
+"""What is known of a project between two refreshes of its symbols, and what a refresh reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from search_router.adapters.local.grammars import extractor_version
+from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.symbol_store import DerivedKey, FileStamp
+from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
+
+KnownFiles = WeakValueDictionary[DerivedKey, IndexedFile]
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshReport:
+    """What one refresh did.
+
+    `files` have symbols now; `parsed` and `reused` count those that were new or changed; `left_out` have none, for a reason that
+    lies in the file; `missing` have none because extraction failed, and are tried again next time.
+    """
+
+    files: int
+    parsed: int
+    reused: int
+    left_out: tuple[LeftOut, ...]
+    missing: tuple[LeftOut, ...]
+    ms: float
+
+
+class Changed(NamedTuple):
+    """A source file that is new, or may have other bytes than before."""
+
+    path: str
+    language: str
+    stamp: FileStamp
+
+
+class Seen(NamedTuple):
+    """What is known of a path: its stamp, whether an equal stamp means equal bytes, its blob id, or why it has no symbols."""
+
+    stamp: FileStamp
+    settled: bool
+    blob: str
+    reason: str = ""
+
+
+class Identified(NamedTuple):
+    """A changed file with the blob id of its bytes, and whether an equal stamp will mean equal bytes."""
+
+    changed: Changed
+    blob: str
+    settled: bool
+
+
+@dataclass(eq=False, slots=True)
+class ProjectSymbols:
+    """One project's state between refreshes. `waiting` of `total` source files are not in the table as they are on disk."""
+
+    table: SymbolTable = field(default_factory=SymbolTable)
+    seen: dict[str, Seen] = field(default_factory=dict[str, Seen])
+    other: set[str] = field(default_factory=set[str])
+    stamps: dict[str, tuple[FileStamp, str]] | None = None
+    waiting: int = 0
+    total: int | None = None
+
+
+def derived_key(language: str, blob: str) -> DerivedKey:
+    """The store's name for the symbols of these bytes in this language, as this version extracts them."""
+    return DerivedKey(f"symbols/{language}", blob, extractor_version(language))

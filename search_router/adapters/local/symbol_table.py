@@ -1,0 +1,215 @@
+"""One project's symbols in memory: what is defined where, what is used where, and which words the names are made of.
+
+Pure: files go in and out, look-ups read. A place in it is one number, `file << 20 | position in the file`; posting lists only grow, and
+what was removed is skipped when read and swept out when it outweighs what is left.
+"""
+
+from __future__ import annotations
+
+import bisect
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
+from search_router.adapters.local.qualified_names import folded, stem, subtokens
+from search_router.adapters.local.symbol_packing import FileSyntax, unpack_syntax
+from search_router.adapters.local.symbol_store import Derived
+from search_router.schema import Definition
+
+_SHIFT = 20
+_MASK = (1 << _SHIFT) - 1
+_SWEEP_FROM = 256
+_STANDS_FOR_FOLDER = frozenset({"__init__", "index", "mod", "package", "__main__"})
+_OUTLINE_KINDS = frozenset({"class", "interface", "struct", "enum", "trait", "function", "type", "module"})
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class IndexedFile:
+    """A file as it was indexed. `content_hash` is the SHA-256 of the bytes that were read."""
+
+    path: str
+    language: str
+    blob: str
+    content_hash: str
+    syntax: FileSyntax
+
+    @classmethod
+    def of(cls, path: str, language: str, blob: str, row: Derived) -> IndexedFile:
+        """The file that a row of the store describes. Raises DamagedPayload."""
+        return cls(path, language, blob, row.content_hash, unpack_syntax(row.payload))
+
+    def enclosing(self, line: int) -> Definition | None:
+        """The innermost definition around a 1-based line."""
+        best: Definition | None = None
+        for definition in self.syntax.definitions:
+            if definition.start_line > line:
+                break
+            if definition.end_line >= line and (best is None or definition.start_line >= best.start_line):
+                best = definition
+        return best
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    """What a path alone says: whether it is a test, or not written here, and the words of its file and its folders."""
+
+    test: bool
+    foreign: bool
+    words: frozenset[str]
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: str) -> PathFacts:
+        folders, _, name = path.rpartition("/")
+        plain = name.partition(".")[0] or name
+        parts = tuple(part for part in (*folders.split("/"), plain) if part)
+        if len(parts) > 1 and plain in _STANDS_FOR_FOLDER:
+            parts = parts[:-1]
+        words = frozenset(stem(word) for part in parts[-2:] for word in subtokens(part))
+        return cls(is_test_path(path), is_vendored_path(path) or is_generated_path(path), words, parts)
+
+
+class FoundDefinition(NamedTuple):
+    """A definition with the file it stands in."""
+
+    file: IndexedFile
+    facts: PathFacts
+    definition: Definition
+
+
+class FoundUses(NamedTuple):
+    """A file that uses a name, with the (1-based line, kind) of each use, by line."""
+
+    file: IndexedFile
+    facts: PathFacts
+    uses: list[tuple[int, str]]
+
+
+class SymbolTable:
+    """The index of one project. Not thread-safe: one event loop owns it."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[IndexedFile, PathFacts] | None] = []
+        self._number: dict[str, int] = {}
+        self._dead = 0
+        self._defined: dict[str, array[int]] = {}
+        self._folded: dict[str, set[str]] = {}
+        self._used: dict[str, array[int]] = {}
+        self._by_stem: dict[str, array[int]] = {}
+        self._outline: dict[str, array[int]] = {}
+        self.definition_count = 0
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._number
+
+    def get(self, path: str) -> IndexedFile | None:
+        """The file at this path, if it is indexed."""
+        number = self._number.get(path)
+        entry = None if number is None else self._files[number]
+        return entry[0] if entry else None
+
+    def files(self) -> Iterator[IndexedFile]:
+        """Every file, in no order that means anything."""
+        return (entry[0] for entry in self._files if entry)
+
+    def put(self, file: IndexedFile) -> None:
+        """Add a file, in place of what was at its path."""
+        self.remove(file.path)
+        number = len(self._files)
+        facts = PathFacts.of(file.path)
+        self._files.append((file, facts))
+        self._number[file.path] = number
+        self._enter(number, file, facts)
+
+    def remove(self, path: str) -> None:
+        """Forget the file at this path; nothing happens when there is none."""
+        number = self._number.pop(path, None)
+        if number is None:
+            return
+        entry = self._files[number]
+        self.definition_count -= len(entry[0].syntax.definitions) if entry else 0
+        self._files[number] = None
+        self._dead += 1
+        if self._dead > max(_SWEEP_FROM, len(self._number)):
+            self._sweep()
+
+    def definitions_named(self, name: str) -> list[FoundDefinition]:
+        """Definitions with exactly this name."""
+        return list(self._read(self._defined.get(name, ())))
+
+    def names_like(self, name: str) -> list[str]:
+        """Defined names that differ from this one only in case and underscores, sorted; some may have been removed since."""
+        return sorted(self._folded.get(folded(name), set[str]()) - {name})
+
+    def definitions_with_stem(self, word_stem: str) -> list[FoundDefinition]:
+        """Definitions with a word of this stem in their name."""
+        return list(self._read(self._by_stem.get(word_stem, ())))
+
+    def outlines_with_stem(self, word_stem: str) -> list[FoundDefinition]:
+        """The outermost types and functions of the files that have a word of this stem in their own name."""
+        found: list[FoundDefinition] = []
+        for number in self._outline.get(word_stem, ()):
+            entry = self._files[number]
+            if entry:
+                outer = (d for d in entry[0].syntax.definitions if not d.container and d.kind in _OUTLINE_KINDS)
+                found.extend(FoundDefinition(*entry, definition) for definition in outer)
+        return found
+
+    def uses_of(self, name: str) -> list[FoundUses]:
+        """Files that use exactly this name, with the places."""
+        found: list[FoundUses] = []
+        for place in self._used.get(name, ()):
+            entry = self._files[place >> _SHIFT]
+            if entry:
+                found.append(FoundUses(*entry, entry[0].syntax.uses_at(place & _MASK)))
+        return found
+
+    def mentions(self, file: IndexedFile, name: str) -> bool:
+        """Whether the file uses this name anywhere."""
+        names = file.syntax.names
+        at = bisect.bisect_left(names, name)
+        return at < len(names) and names[at] == name
+
+    def defined_names(self) -> list[str]:
+        """Every defined name once, sorted."""
+        return sorted(name for name, places in self._defined.items() if any(self._files[place >> _SHIFT] for place in places))
+
+    def _read(self, places: Iterable[int]) -> Iterator[FoundDefinition]:
+        for place in places:
+            entry = self._files[place >> _SHIFT]
+            if entry:
+                yield FoundDefinition(*entry, entry[0].syntax.definitions[place & _MASK])
+
+    def _enter(self, number: int, file: IndexedFile, facts: PathFacts) -> None:
+        base = number << _SHIFT
+        for position, definition in enumerate(file.syntax.definitions):
+            place = base | position
+            _add(self._defined, definition.name, place)
+            self._folded.setdefault(folded(definition.name), set()).add(definition.name)
+            for word in {stem(word) for word in subtokens(definition.name)}:
+                _add(self._by_stem, word, place)
+        for position, name in enumerate(file.syntax.names):
+            _add(self._used, name, base | position)
+        for word in {stem(word) for word in subtokens(facts.parts[-1])}:
+            _add(self._outline, word, number)
+        self.definition_count += len(file.syntax.definitions)
+
+    def _sweep(self) -> None:
+        """Build everything anew from the files that are left, in order of path."""
+        kept = sorted(self.files(), key=lambda file: file.path)
+        self.__init__()
+        for file in kept:
+            self.put(file)
+
+
+def _add(postings: dict[str, array[int]], key: str, place: int) -> None:
+    found = postings.get(key)
+    if found is None:
+        postings[key] = array("Q", (place,))
+    else:
+        found.append(place)

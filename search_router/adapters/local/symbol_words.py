@@ -1,0 +1,120 @@
+"""Rank definitions by the words of a question: which of them are in the name, around it, and in the path.
+
+A definition's score is the share of the question's words that it covers, each word weighted by its rarity among the names of the
+searched projects (inverse document frequency, Spärck Jones 1972, in BM25's form). A word in the name counts whole, one that only shares
+its stem a little less, one in the container or the path a part. A name that the question spells out in full, in order, comes first.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from search_router.adapters.local.qualified_names import stem, subtokens
+from search_router.adapters.local.symbol_space import SearchSpace, definition_hit
+from search_router.adapters.local.symbol_table import FoundDefinition
+from search_router.schema import Hit
+
+MAX_WORDS: Final = 24
+CANDIDATES: Final = 400
+"""So many definitions, those with the rarest words, and all that are equal to the last of them, are scored in full."""
+
+_IN_NAME, _STEM_IN_NAME, _AROUND, _IN_PATH = 1.0, 0.8, 0.4, 0.3
+_TIGHTNESS, _SPELLED_OUT = 0.25, 0.5
+_TEST, _FOREIGN = 0.6, 0.5
+_KIND = {"function": 1.0, "method": 0.97, "type": 0.9, "macro": 0.9, "module": 0.8, "constant": 0.8, "variable": 0.7, "field": 0.6}
+_WORD = re.compile(r"[\w$]+")
+_ASKS_FOR_TESTS = frozenset({"test", "tests", "tested", "testing", "spec", "specs", "fixture", "fixtures"})
+_EMPTY = """a about all an and any are as at be been being but by can could did do does doing for from get gets had has have how i if in
+    into is it its itself me my no not of off on or our out over should so some such than that the their them then there these they
+    this those to under up us use used uses using via was we were what when where which while who whom why will with within would you
+    your code file files function functions method methods class classes implementation implemented implement happen happens work works
+    find show tell explain"""
+_EMPTY_WORDS = frozenset(_EMPTY.split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    stem: str
+
+
+def question_words(terms: Sequence[str], text: str) -> list[str]:
+    """The words to rank by, in order, each stem once: of the terms if there are any, else of the text without empty words."""
+    source = " ".join(terms) if terms else text
+    found: dict[str, str] = {}
+    for word in (part for whole in _WORD.findall(source) for part in subtokens(whole)):
+        if (terms or word not in _EMPTY_WORDS) and (len(word) > 1 or not word.isascii()):
+            found.setdefault(stem(word), word)
+    return list(found.values())[:MAX_WORDS]
+
+
+def rank_by_words(space: SearchSpace, words: Sequence[str], *, limit: int) -> list[Hit]:
+    """At most `limit` definitions that share words with the question, best first, in one total order."""
+    wanted = [_Word(word, stem(word)) for word in words]
+    named = [[(n, d) for n, (_, t) in enumerate(space.tables) for d in space.definitions(t.definitions_with_stem(w.stem))] for w in wanted]
+    total = sum(table.definition_count for _, table in space.tables)
+    weights = [math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5)) for found in named]
+    candidates = _gather(space, wanted, named, weights)
+    asks_for_tests = not _ASKS_FOR_TESTS.isdisjoint(words)
+    scored = [(-_score(found, wanted, weights, asks_for_tests), number, found) for number, found in candidates]
+    scored.sort(key=lambda s: (s[0], s[1], s[2].file.path, s[2].definition.start_line, s[2].definition.end_line, s[2].definition.name))
+    return [
+        definition_hit(space.tables[number][0], found, exact=False, score=-score) for score, number, found in scored[:limit] if score < 0
+    ]
+
+
+def _gather(
+    space: SearchSpace, wanted: Sequence[_Word], named: list[list[tuple[int, FoundDefinition]]], weights: Sequence[float]
+) -> list[tuple[int, FoundDefinition]]:
+    """The definitions that are worth a full score, by the weight of the words in their names and their files' names."""
+    sums: dict[tuple[int, str, int], float] = {}
+    known: dict[tuple[int, str, int], tuple[int, FoundDefinition]] = {}
+    for word, found, weight in zip(wanted, named, weights, strict=True):
+        outlines = [(n, d) for n, (_, t) in enumerate(space.tables) for d in space.definitions(t.outlines_with_stem(word.stem))]
+        for share, group in ((1.0, found), (_IN_PATH, outlines)):
+            for number, each in group:
+                key = (number, each.file.path, id(each.definition))
+                known[key] = (number, each)
+                sums[key] = sums.get(key, 0.0) + weight * share
+    if len(sums) <= CANDIDATES:
+        return list(known.values())
+    least = sorted(sums.values(), reverse=True)[CANDIDATES - 1]
+    return [known[key] for key, value in sums.items() if value >= least]
+
+
+def _score(found: FoundDefinition, wanted: Sequence[_Word], weights: Sequence[float], asks_for_tests: bool) -> float:
+    definition, facts = found.definition, found.facts
+    name = subtokens(definition.name)
+    stems = [stem(word) for word in name]
+    around = {stem(word) for word in subtokens(definition.container)}
+    covered, in_name = 0.0, set[str]()
+    for word, weight in zip(wanted, weights, strict=True):
+        if word.stem in stems:
+            in_name.add(word.stem)
+            covered += weight * (_IN_NAME if word.text in name else _STEM_IN_NAME)
+        elif word.stem in around:
+            covered += weight * _AROUND
+        elif word.stem in facts.words:
+            covered += weight * _IN_PATH
+    total = sum(weights) or 1.0
+    tightness = len(in_name) / len(set(stems)) if stems else 0.0
+    score = covered / total * (1 - _TIGHTNESS + _TIGHTNESS * tightness)
+    if _is_spelled_out(stems, wanted):
+        score += _SPELLED_OUT * sum(weight for word, weight in zip(wanted, weights, strict=True) if word.stem in in_name) / total
+    score *= _KIND.get(definition.kind, 1.0)
+    if facts.test and not asks_for_tests:
+        score *= _TEST
+    return score * _FOREIGN if facts.foreign else score
+
+
+def _is_spelled_out(stems: Sequence[str], wanted: Sequence[_Word]) -> bool:
+    """Whether a name of two words or more stands in the question, word by word."""
+    asked = [word.stem for word in wanted]
+    if len(stems) < 2 or stems[0] not in asked:
+        return False
+    start = asked.index(stems[0])
+    return asked[start : start + len(stems)] == list(stems)

@@ -1,0 +1,231 @@
+"""The symbols expert: definitions and uses by tree-sitter, from an index that is brought up to date before every answer."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import anyio
+
+from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, grammar_wheel
+from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.symbol_index import SymbolIndex
+from search_router.adapters.local.symbol_lookup import look_up, read_names
+from search_router.adapters.local.symbol_pattern import names_matching
+from search_router.adapters.local.symbol_space import SearchSpace, definition_hit, languages_named
+from search_router.adapters.local.symbol_state import RefreshReport
+from search_router.adapters.local.symbol_store import DerivedStore
+from search_router.adapters.local.symbol_words import question_words, rank_by_words
+from search_router.config.schema import SymbolsConfig
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Intent, Project, QueryForm
+
+REFRESH_SHARE: Final = 0.8
+"""The part of a call's time that may go into bringing the index up to date; the rest is for the answer."""
+_NAMED_FILES = 3
+_UNCONFIGURED = ExpertStatus.UNCONFIGURED
+
+
+class SymbolsExpert:
+    """Definitions and uses of names in the work trees as they are now.
+
+    Args:
+        cache_dir: where extractions are kept between processes; never a directory of a searched project.
+    """
+
+    def __init__(self, id: str, config: SymbolsConfig, cache_dir: Path) -> None:  # noqa: A002 the word of the card
+        self._config = config
+        self._index = SymbolIndex(DerivedStore(cache_dir), max_file_bytes=config.max_file_bytes, workers=config.workers)
+        self._card = ExpertCard(
+            id=id,
+            kind=config.kind,
+            precision_class=config.precision_class,
+            engine=config.engine,
+            intents=frozenset(config.intents),
+            languages=frozenset(config.languages) & SYNTAX_LANGUAGES if config.languages else SYNTAX_LANGUAGES,
+            transport="embedded",
+            cap_ms=config.cap_ms,
+            freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed",
+        )
+
+    @property
+    def card(self) -> ExpertCard:
+        return self._card
+
+    @property
+    def index(self) -> SymbolIndex:
+        """The index itself, for rooms that resolve lines to definitions."""
+        return self._index
+
+    async def search(self, call: ExpertCall) -> ExpertResult:
+        """Definitions and uses for the call's terms, in the call's projects and nowhere else.
+
+        When the index cannot be brought up to date in 80 % of the budget, the answer comes from what is ready and is `partial`, and
+        indexing goes on for the next call.
+
+        Raises:
+            ExpertError: `timeout` when nothing was indexed in time; `rejected` for a path or a regular expression that cannot be
+                searched; `crashed` when extraction failed for every file; what git raises when no project can be listed.
+        """
+        path = _scope_path(call.path)
+        began = time.monotonic()
+        reports, failures = await self._refresh(call, REFRESH_SHARE * call.budget_ms / 1000)
+        self._raise_failure(call, reports, failures)
+        tables = tuple((p.id, self._index.table(p)) for p in call.projects if p.id not in failures)
+        space = SearchSpace(tables, path, languages_named(call.language) or frozenset(self._config.languages))
+        try:
+            with anyio.fail_after(max(call.budget_ms / 1000 - (time.monotonic() - began), 0.01)):
+                hits, notes = await _find(space, call)
+        except TimeoutError:
+            raise ExpertError(
+                FailureClass.TIMEOUT, f"The names were not searched in {call.budget_ms} ms.", remedy="Allow more time."
+            ) from None
+        if call.language is not None and not languages_named(call.language) <= SYNTAX_LANGUAGES:
+            notes.append(f"symbols reads no {call.language}")
+        notes += [f"{project}: {error}" for project, error in failures.items()]
+        notes += [note for p in call.projects if p.id in reports and (note := _left_out_note(p.id, reports[p.id].left_out))]
+        return ExpertResult(
+            hits=tuple(hits[: call.limit]),
+            partial=self._partial(call, reports, failures),
+            notes=(*notes, *self._index.notes),
+            server_name="tree-sitter",
+            server_version=importlib.metadata.version("tree-sitter"),
+        )
+
+    async def health(self, projects: tuple[Project, ...]) -> Health:
+        """Which grammars are installed, with their versions. There is nothing to build beforehand: it indexes when it is asked."""
+        versions: dict[str, str] = {}
+        for language in sorted(self._card.languages or SYNTAX_LANGUAGES):
+            try:
+                versions[language] = importlib.metadata.version(grammar_wheel(language))
+            except importlib.metadata.PackageNotFoundError:
+                versions[language] = f"missing: pip install {grammar_wheel(language)}"
+        ready = [language for language, version in versions.items() if not version.startswith("missing")]
+        version = importlib.metadata.version("tree-sitter")
+        if not ready:
+            return Health(False, "No grammar is installed.", failure=_UNCONFIGURED, version=version, details=versions)
+        return Health(True, f"{len(ready)} of {len(versions)} languages", version=version, details=versions)
+
+    async def aclose(self) -> None:
+        """Stop indexing and release the store."""
+        await self._index.aclose()
+
+    async def _refresh(self, call: ExpertCall, seconds: float) -> tuple[dict[str, RefreshReport], dict[str, ExpertError]]:
+        """(reports, failures) by project id; a project that is in neither was not ready in time."""
+        reports: dict[str, RefreshReport] = {}
+        failures: dict[str, ExpertError] = {}
+
+        async def refresh(project: Project) -> None:
+            try:
+                reports[project.id] = await self._index.refresh(project, nested=nested)
+            except ExpertError as error:
+                failures[project.id] = error
+
+        nested = tuple(project.root for project in call.projects)
+        with anyio.move_on_after(seconds):
+            async with anyio.create_task_group() as tasks:
+                for project in call.projects:
+                    tasks.start_soon(refresh, project)
+        return reports, failures
+
+    def _raise_failure(self, call: ExpertCall, reports: dict[str, RefreshReport], failures: dict[str, ExpertError]) -> None:
+        """A failure is the answer when there is nothing at all to answer from."""
+        if call.projects and len(failures) == len(call.projects):
+            raise next(iter(failures.values()))
+        late = [p for p in call.projects if p.id not in reports and p.id not in failures]
+        if any(len(self._index.table(p)) for p in call.projects) or not (late or any(r.missing for r in reports.values())):
+            return
+        if late:
+            raise ExpertError(
+                FailureClass.TIMEOUT,
+                f"No file was indexed in {call.budget_ms} ms; indexing goes on.",
+                remedy="Ask again.",
+                detail=", ".join(p.id for p in late),
+            )
+        first = next(report.missing[0] for report in reports.values() if report.missing)
+        raise ExpertError(
+            FailureClass.CRASHED, f"Extraction failed for every file; {first.path}: {first.reason}.", remedy="Run `search-router doctor`."
+        )
+
+    def _partial(self, call: ExpertCall, reports: dict[str, RefreshReport], failures: dict[str, ExpertError]) -> str | None:
+        said: list[str] = []
+        late = [p for p in call.projects if p.id not in reports and p.id not in failures]
+        if late:
+            progress = [self._index.progress(p) for p in call.projects if p.id not in failures]
+            ready, total = sum(each.ready for each in progress), sum(each.total or 0 for each in progress)
+            if ready < total and all(each.total is not None for each in progress):
+                said.append(f"indexed {ready} of {total} files; ask again for the rest")
+            else:
+                said.append(f"{', '.join(p.id for p in late)} not compared with the work tree in time; ask again for the newest edits")
+        missing = [left for report in reports.values() for left in report.missing]
+        if missing:
+            said.append(f"{len(missing)} files could not be indexed ({missing[0].path}: {missing[0].reason}); they are tried again")
+        if failures:
+            said.append(f"not searched: {', '.join(sorted(failures))}")
+        return "; ".join(said) or None
+
+
+async def _find(space: SearchSpace, call: ExpertCall) -> tuple[list[Hit], list[str]]:
+    """(ranked hits, notes) for one sub-query."""
+    query = call.sub_query
+    uses_first = call.intent is Intent.CROSS_REPO_IMPACT
+    match query.form:
+        case QueryForm.SYMBOL | QueryForm.LITERAL:
+            names = read_names(query.terms or (query.text,), literal=query.form is QueryForm.LITERAL or not query.terms)
+            notes = [] if names else ["nothing in the question looks like an identifier"]
+            return look_up(space, names, limit=call.limit, uses_first=uses_first), notes
+        case QueryForm.REGEX:
+            return await _find_pattern(space, query.terms[0] if query.terms else query.text, call.limit)
+        case QueryForm.KEYWORDS | QueryForm.TEXT:
+            return _find_words(space, call, uses_first=uses_first), []
+
+
+async def _find_pattern(space: SearchSpace, pattern: str, limit: int) -> tuple[list[Hit], list[str]]:
+    names = sorted({name for _, table in space.tables for name in table.defined_names()})
+    matching = await names_matching(pattern, names)
+    found = [(project, d) for project, table in space.tables for name in matching for d in space.definitions(table.definitions_named(name))]
+    found.sort(key=lambda f: (f[1].facts.test, f[1].facts.foreign, f[1].definition.name, f[0], f[1].file.path, f[1].definition.start_line))
+    hits = [definition_hit(project, d, exact=True, score=1.0) for project, d in found[:limit]]
+    return hits, ["the regular expression was matched against the names of definitions only"]
+
+
+def _find_words(space: SearchSpace, call: ExpertCall, *, uses_first: bool) -> list[Hit]:
+    """By words; what is written like an identifier in the question is looked up first, when it is defined."""
+    query = call.sub_query
+    spelled = [
+        n for n in read_names(query.terms or (query.text,), literal=True) if any(t.definitions_named(n.name) for _, t in space.tables)
+    ]
+    identifiers = [n for n in spelled if n.qualifiers or "_" in n.name or not (n.name.islower() or n.name.istitle())]
+    hits = look_up(space, identifiers, limit=call.limit, uses_first=uses_first) if identifiers else []
+    if identifiers and not uses_first:
+        hits = [hit for hit in hits if hit.is_definition]
+    seen = {(hit.project, hit.path, hit.start_line, hit.symbol) for hit in hits}
+    words = question_words(query.terms, query.text)
+    rest = rank_by_words(space, words, limit=call.limit)
+    return hits + [hit for hit in rest if (hit.project, hit.path, hit.start_line, hit.symbol) not in seen]
+
+
+def _scope_path(path: str | None) -> str:
+    """The scope's path in normal form, empty for all. Raises ExpertError `rejected` for one that leaves the project."""
+    if path is None:
+        return ""
+    parts = PurePosixPath(path).parts
+    if path.startswith("/") or ".." in parts:
+        raise ExpertError(
+            FailureClass.REJECTED, "scope.path leaves the project.", remedy="Give a path relative to the project's root, without `..`."
+        )
+    return "/".join(parts)
+
+
+def _left_out_note(project: str, left_out: Sequence[LeftOut]) -> str | None:
+    """One sentence on the files that have no symbols, by reason."""
+    if not left_out:
+        return None
+    reasons = Counter(left.reason for left in left_out)
+    counted = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    named = ", ".join(left.path for left in left_out[:_NAMED_FILES] if left.path)
+    return f"{project}: {len(left_out)} files have no symbols ({counted}): {named}{' …' if len(left_out) > _NAMED_FILES else ''}"

@@ -1,0 +1,116 @@
+"""What the other three tools answer: full text of evidence, the expert registry, one receipt. The bottom layer, beside `schema`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from search_router.schema import ConfigRef, Edge, ErrorReport, Intent, PrecisionClass, ReceiptRef, Status
+
+MAX_FETCH_IDS = 20
+
+
+class FetchRequest(Edge):
+    """Evidence ids in, their full text out."""
+
+    ids: tuple[str, ...] = Field(min_length=1, max_length=MAX_FETCH_IDS, description="Ids of evidence, from search_knowledge.")
+    max_characters: int | None = Field(default=None, ge=200, le=1_000_000, description="Budget of the whole answer's text.")
+
+
+class ReceiptRequest(Edge):
+    """Which receipt to read."""
+
+    id: str = Field(min_length=1, max_length=256, description="The `receipt.id` of an earlier answer.")
+
+
+class FetchedItem(Edge):
+    """The text behind one id, read from disk (or git) for this answer."""
+
+    id: str
+    project: str
+    path: str | None = None
+    start_line: int | None = Field(default=None, ge=1, description="First line given, 1-based.")
+    end_line: int | None = Field(default=None, ge=1, description="Last line given.")
+    total_lines: int | None = None
+    text: str = Field(description="Each line with its number and a tab; for a commit its message and its changes.")
+    language: str | None = None
+    fresh: bool | None = Field(default=None, description="Whether the file still has the content that the id was made from.")
+    content_hash: str | None = None
+    flags: tuple[str, ...] = ()
+    cut: str | None = Field(default=None, description="What was left out and how to get it.")
+
+
+class FetchProblem(Edge):
+    """Why one id gave no text."""
+
+    id: str
+    code: str
+    message: str
+    remedy: str = ""
+
+
+class FetchAnswer(Edge):
+    status: Status
+    items: tuple[FetchedItem, ...] = ()
+    problems: tuple[FetchProblem, ...] = ()
+    error: ErrorReport | None = None
+    config: ConfigRef
+    receipt: ReceiptRef | None = None
+
+
+class RegisteredExpert(Edge):
+    """One configured expert as it runs."""
+
+    id: str
+    kind: str
+    enabled: bool
+    available: bool
+    reason: str
+    precision_class: PrecisionClass
+    engine: str
+    version: str | None = None
+    intents: tuple[Intent, ...]
+    languages: tuple[str, ...] | None = None
+    transport: str
+    cap_ms: int
+    freshness: str
+    priors: dict[str, float]
+    details: dict[str, str] = Field(default_factory=dict[str, str])
+
+
+class RegisteredProject(Edge):
+    id: str
+    root: str
+    kind: str
+    head: str | None = None
+    branch: str | None = None
+    shallow: bool = False
+    groups: tuple[str, ...] = ()
+
+
+class BuildRef(Edge):
+    """Which code is running: package version, git commit and dirty flag where it runs from a checkout."""
+
+    version: str
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+class RegistryAnswer(Edge):
+    build: BuildRef
+    config: ConfigRef
+    experts: tuple[RegisteredExpert, ...]
+    projects: tuple[RegisteredProject, ...]
+    notes: tuple[str, ...] = ()
+
+
+class ReceiptAnswer(Edge):
+    """One receipt: the signed envelope as stored and its statement decoded for reading."""
+
+    id: str
+    seq: int
+    log: str
+    keyid: str
+    envelope: dict[str, Any]
+    statement: dict[str, Any]

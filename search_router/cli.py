@@ -1,0 +1,187 @@
+"""The command line. It only translates: every command is a call on an open router or on a room below it.
+
+Exit codes: 0 answered · 1 nothing found · 2 the request or the arguments are wrong · 3 no expert could answer · 4 no receipt could be
+written, so there is no answer · 5 configuration or workspace · 130 interrupted. `receipts verify`: 0 valid · 1 invalid · 3 not checkable.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+import search_router
+from search_router import cli_admin
+from search_router.cli_frame import EXITS, echo_json, json_option, run, workspace_options
+from search_router.schema import Intent, PrecisionClass, Shape, Status
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(search_router.__version__, "--version", prog_name="search-router")
+def main() -> None:
+    """One question to many code-search experts: fused evidence with visible trust, and a signed receipt for every request."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+@main.command()
+@click.argument("question", required=False)
+@click.option("--intent", type=click.Choice([i.value for i in Intent]), help="Skip classification.")
+@click.option("--project", help="Only this project.")
+@click.option("--group", help="Only this group of projects.")
+@click.option("--path", "path", help="Only below this path.")
+@click.option("--language", help="Only this language.")
+@click.option("--latency-ms", type=int, help="Time for the whole request.")
+@click.option("--max-experts", type=int)
+@click.option("--min-precision-class", type=click.Choice([c.value for c in PrecisionClass]))
+@click.option("--shape", type=click.Choice([s.value for s in Shape]), help="How evidence is presented.")
+@click.option("--limit", type=int, help="Items on a page (10).")
+@click.option("--cursor", help="Next page, from an earlier answer.")
+@click.option("--detail", type=click.Choice(["skim", "full"]))
+@click.option("--batch", type=click.File("rb"), help='JSON lines {"id", "question", …} in, one JSON answer a line out.')
+@workspace_options
+@json_option
+def search(question: str | None, batch: Any, roots: Sequence[Path], flags: Sequence[str], as_json: bool, **options: Any) -> None:
+    """Ask QUESTION."""
+    if batch is not None:
+        sys.exit(run(lambda: _search_batch(batch, roots, flags)))
+    if question is None:
+        raise click.UsageError("Give a QUESTION, or --batch FILE.")
+    sys.exit(run(lambda: _search_once(_request(question, options), roots, flags, as_json)))
+
+
+def _request(question: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The structured request; only what was given is in it."""
+    scope = {k: options[k] for k in ("project", "group", "path", "language") if options[k] is not None}
+    budget = {k: options[k] for k in ("latency_ms", "max_experts", "min_precision_class") if options[k] is not None}
+    plain = {k: options[k] for k in ("intent", "limit", "cursor", "detail") if options[k] is not None}
+    shape = {"expected_shape": options["shape"]} if options["shape"] else {}
+    return {"question": question, **plain, **shape, **({"scope": scope} if scope else {}), **({"budget": budget} if budget else {})}
+
+
+async def _search_once(request: dict[str, Any], roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> int:
+    from search_router import terminal
+    from search_router.router.service import open_router
+
+    async with open_router(roots=roots, flags=flags) as router:
+        for note in router.notes:
+            click.echo(f"search-router: {note}", err=True)
+        async with terminal.waiting_display() as progress:
+            answer = await router.search(request, principal="local", progress=progress)
+        if as_json:
+            echo_json(answer.model_dump(mode="json", by_alias=True))
+        else:
+            terminal.print_answer(terminal.make_console(), answer)
+    return EXITS[answer.status]
+
+
+async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str]) -> int:
+    """One answer a line, in the order of the questions; a line that is not JSON gets a rejected answer. The worst exit code is returned."""
+    from search_router.router.service import open_router
+
+    worst = 0
+    async with open_router(roots=roots, flags=flags) as router:
+        for line in lines:
+            if not line.strip():
+                continue
+            name, raw = _batch_request(line)
+            answer = await router.search(raw, principal="local")
+            echo_json({"id": name, **answer.model_dump(mode="json", by_alias=True)})
+            worst = max(worst, EXITS[answer.status] if answer.status is not Status.EMPTY else 0)
+    return worst
+
+
+def _batch_request(line: bytes) -> tuple[Any, Any]:
+    """(id, request) of one line; what is not JSON goes to the router as it is, which refuses it with a receipt."""
+    try:
+        raw: Any = json.loads(line)
+    except ValueError:
+        return None, line.decode("utf-8", "replace")
+    if not isinstance(raw, dict):
+        return None, raw
+    request: dict[str, Any] = {**raw}
+    return request.pop("id", None), request
+
+
+@main.command()
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--max-characters", type=int)
+@workspace_options
+@json_option
+def fetch(ids: Sequence[str], max_characters: int | None, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
+    """Full text of evidence IDS."""
+
+    async def work() -> int:
+        from search_router import terminal
+        from search_router.router.service import open_router
+
+        request = {"ids": list(ids)} | ({"max_characters": max_characters} if max_characters is not None else {})
+        async with open_router(roots=roots, flags=flags) as router:
+            answer = await router.fetch(request, principal="local")
+        if as_json:
+            echo_json(answer.model_dump(mode="json", by_alias=True))
+        else:
+            terminal.print_fetch(terminal.make_console(), answer)
+        return EXITS[answer.status] if not answer.problems else max(1, EXITS[answer.status])
+
+    sys.exit(run(work))
+
+
+@main.command()
+@click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", show_default=True)
+@click.option("--host", help="Where HTTP listens; anything but loopback needs SEARCH_ROUTER_TOKEN.")
+@click.option("--port", type=int, help="0 picks a free port.")
+@workspace_options
+def serve(
+    transport: Literal["stdio", "sse", "http"], host: str | None, port: int | None, roots: Sequence[Path], flags: Sequence[str]
+) -> None:
+    """Run the MCP server."""
+    http = [*([f'http.host="{host}"'] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
+
+    async def work() -> None:
+        from search_router import server
+
+        await server.serve(transport, roots=roots, flags=[*flags, *http])
+
+    run(work)
+
+
+@main.command()
+@workspace_options
+@json_option
+def experts(roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
+    """Experts, their health, and the projects they search."""
+
+    async def work() -> None:
+        from search_router import terminal
+        from search_router.router.service import open_router
+
+        async with open_router(roots=roots, flags=flags) as router:
+            answer = await router.registry()
+        if as_json:
+            echo_json(answer.model_dump(mode="json", by_alias=True))
+        else:
+            terminal.print_registry(terminal.make_console(), answer)
+
+    run(work)
+
+
+@main.command()
+@json_option
+def schema(as_json: bool) -> None:
+    """JSON Schema of the request and of the answer."""
+    from search_router.router.schemas import published_schemas
+
+    if as_json:
+        echo_json(published_schemas())
+    else:
+        click.echo(json.dumps(published_schemas(), indent=2))
+
+
+for _command in (cli_admin.receipts, cli_admin.config, cli_admin.doctor, cli_admin.bench):
+    main.add_command(_command)

@@ -1,0 +1,142 @@
+"""What the server says about itself: its instructions, its four tools and their schemas.
+
+Schemas come from the models at the edges, made portable for tool dialects that know no references: definitions are inlined, titles
+dropped, and an input field that may be null is just optional.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import mcp_types as types
+from pydantic import BaseModel
+
+from search_router.answers import FetchAnswer, FetchRequest, ReceiptAnswer, ReceiptRequest, RegistryAnswer
+from search_router.schema import Answer, SearchRequest
+
+TITLE = "Search router"
+DESCRIPTION = "One question to many code-search experts: fused evidence with visible trust, and a signed receipt."
+INSTRUCTIONS = """\
+search_knowledge asks several search experts at once and returns ranked evidence, never conclusions.
+- Ask ONE question per call, in plain words or as one identifier. Split a compound question ("where is X defined and who calls it") \
+into several calls.
+- Use scope (project, path, language) as soon as you know it: fewer experts, fewer wrong hits.
+- Before you trust an item read its tier, nuance and flags: typed-graph-confirmed and symbol-confirmed are agreed between sources; \
+semantic-only and stale-index must be checked in the file.
+- A snippet is a hint. fetch_evidence with the item's id gives the full current text.
+- status empty: read empty_reason and experts; found nothing and could not look are different. Rephrase, widen the scope, or try the \
+exact name.
+- status declined, rejected or failed: the text says which field or expert is at fault and what to do; do not send the same again.
+- cut.cursor reads the next page. expert_registry shows what can be asked and why an expert is unavailable; get_receipt proves how an \
+answer was made."""
+
+RECEIPT_TEMPLATE = types.ResourceTemplate(
+    name="receipt",
+    title="Signed receipt",
+    uri_template="receipt://{id}",
+    description="The DSSE envelope of one answer's receipt and the statement that it carries.",
+    mime_type="application/json",
+)
+
+_READ_ONLY = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, destructive_hint=False, open_world_hint=False)
+_DROPPED = frozenset({"title", "$defs"})
+
+
+def _inlined(node: Any, definitions: dict[str, Any], *, nullable: bool) -> Any:
+    """A schema node without references and titles; with `nullable` False also without null branches and null defaults."""
+    if isinstance(node, list):
+        return [_inlined(child, definitions, nullable=nullable) for child in node]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(node, dict):
+        return node
+    schema: dict[str, Any] = dict(node)  # pyright: ignore[reportUnknownArgumentType]
+    if "$ref" in schema:
+        name = str(schema.pop("$ref")).removeprefix("#/$defs/")
+        schema = {**definitions[name], **schema}
+    branches: list[Any] = schema.get("anyOf", [])
+    if not nullable and {"type": "null"} in branches:
+        rest = [branch for branch in branches if branch != {"type": "null"}]
+        schema.pop("anyOf")
+        schema = {**(rest[0] if len(rest) == 1 else {"anyOf": rest}), **schema}
+        if schema.get("default", ...) is None:
+            schema.pop("default")
+        return _inlined(schema, definitions, nullable=nullable)
+    return {
+        key: {name: _inlined(child, definitions, nullable=nullable) for name, child in value.items()}
+        if key == "properties"
+        else _inlined(value, definitions, nullable=nullable)
+        for key, value in schema.items()
+        if key not in _DROPPED
+    }
+
+
+def input_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a tool's arguments."""
+    schema = model.model_json_schema()
+    return _inlined(schema, schema.get("$defs", {}), nullable=False)
+
+
+def output_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of structured content. A receipt reference is without its envelope, which travels in `_meta`."""
+    schema = model.model_json_schema(mode="serialization", by_alias=True)
+    definitions: dict[str, Any] = schema.get("$defs", {})
+    definitions.get("ReceiptRef", {}).get("properties", {}).pop("envelope", None)
+    return _inlined(schema, definitions, nullable=True)
+
+
+@cache
+def tools() -> tuple[types.Tool, ...]:
+    """The four tools. Nothing here changes while the process lives."""
+    return (
+        types.Tool(
+            name="search_knowledge",
+            title="Search code, history and documents",
+            description=(
+                "Ask several search experts one question about the workspace's code, its history and its documents. "
+                "Use it to find where something is defined, used, decided or explained, across all projects, before reading files. "
+                "Not for reading a file whose path you know, and not for compound questions: split them. "
+                "Returns ranked evidence (place, snippet, trust tier, one sentence on how far to trust it, the experts that agree), "
+                "a report on every expert asked or left out, and the id of a signed receipt. An empty list says why it is empty."
+            ),
+            input_schema=input_schema(SearchRequest),
+            output_schema=output_schema(Answer),
+            annotations=_READ_ONLY,
+        ),
+        types.Tool(
+            name="fetch_evidence",
+            title="Read evidence in full",
+            description=(
+                "Read the full current text of evidence found by search_knowledge, by its ids. "
+                "Use it when a snippet is not enough; ask for all the ids you need in one call. Not for paths: ids only. "
+                "Returns each text with its line numbers and whether it is still what the search saw; "
+                "an id that cannot be read is listed with the reason."
+            ),
+            input_schema=input_schema(FetchRequest),
+            output_schema=output_schema(FetchAnswer),
+            annotations=_READ_ONLY,
+        ),
+        types.Tool(
+            name="expert_registry",
+            title="List the search experts",
+            description=(
+                "List the configured experts: precision class, engine, intents, languages, time cap, weights, and whether each can be "
+                "asked now. Use it when a search was empty or left an expert out and you want to know why. Not needed before a search. "
+                "Takes no arguments. Returns one row for each expert, with what to do about an unavailable one."
+            ),
+            input_schema={"type": "object", "properties": {}, "additionalProperties": False},
+            output_schema=output_schema(RegistryAnswer),
+            annotations=_READ_ONLY,
+        ),
+        types.Tool(
+            name="get_receipt",
+            title="Read a signed receipt",
+            description=(
+                "Read the signed receipt of an earlier answer by its receipt id. Use it to prove or to study how an answer was made: "
+                "what was asked of whom, what failed, how results were fused. Not for reading evidence: use fetch_evidence. "
+                "Returns the DSSE envelope and the decoded in-toto statement."
+            ),
+            input_schema=input_schema(ReceiptRequest),
+            output_schema=output_schema(ReceiptAnswer),
+            annotations=_READ_ONLY,
+        ),
+    )

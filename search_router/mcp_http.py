@@ -1,0 +1,211 @@
+"""The HTTP doors: streamable HTTP at /mcp, the older SSE transport at /sse, and /healthz. Both share one set of guards.
+
+The SDK's default HTTP mode is kept (answers as event streams, sessions for older clients): JSON answers and stateless mode lose progress
+and cancellation. uvicorn parses with h11: httptools keeps trailing spaces of header values, which the protocol forbids (SEP-2243).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import socket
+import sys
+from types import FrameType
+from typing import Any, Literal
+
+import uvicorn
+from mcp.server import Server
+from mcp.server.sse import SseServerTransport
+from mcp.server.streamable_http import EventStore
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from search_router import __version__
+from search_router.config.schema import HttpConfig
+from search_router.errors import ConfigError, ConfigProblem
+from search_router.mcp_departure import DepartureWatch
+
+HttpKind = Literal["http", "sse"]
+PATHS: dict[HttpKind, str] = {"http": "/mcp", "sse": "/sse"}
+HEALTH_PATH = "/healthz"
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+GRACE_SECONDS = 3
+RETRY_MS = 500
+
+
+def principal_of(token: str | None) -> str:
+    """Who asks, for receipts: `local`, or the first 8 hexadecimal digits of the token's SHA-256."""
+    return f"token:{hashlib.sha256(token.encode()).hexdigest()[:8]}" if token else "local"
+
+
+def check_exposure(http: HttpConfig, token: str | None) -> None:
+    """Refuse to be reachable from other machines without a token.
+
+    Raises:
+        ConfigError: the host is not a loopback address and there is no token.
+    """
+    if not token and not _is_loopback(http.host):
+        message = f"{http.host!r} is reachable from other machines, so a bearer token is required. Set one, or use host 127.0.0.1."
+        raise ConfigError((ConfigProblem("effective configuration", 0, "http.host", message),))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def allowed_callers(http: HttpConfig) -> TransportSecuritySettings:
+    """The Host and Origin values that are served: loopback names and the configured host with the port, and what was configured."""
+    port = http.port or "*"
+    names = dict.fromkeys((*LOOPBACK_NAMES, f"[{http.host}]" if ":" in http.host else http.host))
+    own = [f"{name}:{port}" for name in names] + (list(names) if http.port == 80 else [])  # clients leave out the default port
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[*own, *http.allowed_hosts],
+        allowed_origins=[*(f"http://{name}" for name in own), *http.allowed_origins],
+    )
+
+
+class CallerGuard:
+    """Refuse a foreign Host (421) or Origin (403) on every path, before anything is read: against DNS rebinding."""
+
+    def __init__(self, app: ASGIApp, settings: TransportSecuritySettings) -> None:
+        self._app = app
+        self._check = TransportSecurityMiddleware(settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = await self._check.validate_request(Request(scope)) if scope["type"] == "http" else None
+        await (self._app if refusal is None else refusal)(scope, receive, send)
+
+
+class TokenGuard:
+    """Refuse a request without the bearer token (401) on every path but /healthz. Digests are compared in constant time."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._digest = hashlib.sha256(token.encode()).digest()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] == HEALTH_PATH or self._knows(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+            return
+        challenge = {"WWW-Authenticate": 'Bearer realm="search-router"'}
+        body = {"error": "unauthorized", "remedy": "Send the header 'Authorization: Bearer TOKEN' with the configured token."}
+        await JSONResponse(body, status_code=401, headers=challenge)(scope, receive, send)
+
+    def _knows(self, headers: Headers) -> bool:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        given = hashlib.sha256(token.strip().encode("latin-1")).digest()
+        return hmac.compare_digest(given, self._digest) and scheme.lower() == "bearer"
+
+
+class _SseDoor:
+    """GET /sse: one client's stream, for as long as it stays."""
+
+    def __init__(self, server: Server[Any], transport: SseServerTransport) -> None:
+        self._server = server
+        self._transport = transport
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._transport.connect_sse(scope, receive, send) as (from_client, to_client):
+            await self._server.run(from_client, to_client, self._server.create_initialization_options())
+
+
+async def _tell_health(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok", "version": __version__})
+
+
+def mount_server(
+    server: Server[Any], http: HttpConfig, token: str | None, kind: HttpKind = "http", events: EventStore | None = None
+) -> Starlette:
+    """Any MCP server behind our guards, limits and health check.
+
+    With `events`, older clients can resume a broken stream; the router keeps none, because asking again costs less than remembering.
+    """
+    callers = allowed_callers(http)
+    routes: list[Route | Mount] = [Route(HEALTH_PATH, _tell_health, methods=["GET"])]
+    if kind == "http":
+        app = server.streamable_http_app(
+            streamable_http_path=PATHS["http"],
+            max_request_body_size=http.max_body_bytes,
+            transport_security=callers,
+            host=http.host,
+            event_store=events,
+            retry_interval=RETRY_MS if events is not None else None,
+            custom_starlette_routes=[route for route in routes if isinstance(route, Route)],
+        )
+    else:
+        transport = SseServerTransport("/messages/", security_settings=callers, max_request_body_size=http.max_body_bytes)
+        routes += [
+            Route(PATHS["sse"], _SseDoor(server, transport), methods=["GET"]),
+            Mount("/messages/", app=transport.handle_post_message),
+        ]
+        app = Starlette(routes=routes)
+    if kind == "http" and events is None:
+        app.add_middleware(DepartureWatch)
+    if token:
+        app.add_middleware(TokenGuard, token=token)
+    app.add_middleware(CallerGuard, settings=callers)
+    return app
+
+
+class _Listener(uvicorn.Server):
+    """uvicorn that says where it listens, and that ends with a return instead of raising the signal again, so that callers clean up."""
+
+    url: str = ""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        sys.stderr.write(f"search-router: listening on {self.url}\n")
+        sys.stderr.flush()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def bind(http: HttpConfig) -> socket.socket:
+    """A listening socket on the configured host and port; port 0 takes a free one.
+
+    Raises:
+        ConfigError: the address is in use, not ours, or not an address.
+    """
+    host = http.host.strip("[]")
+    try:
+        return socket.create_server((host, http.port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512)
+    except OSError as error:
+        message = f"cannot listen on {http.host} port {http.port}: {error.strerror or error}. Choose another port, or 0 for any free one."
+        raise ConfigError((ConfigProblem("effective configuration", 0, "http.port", message),)) from error
+
+
+def listener_config(app: Starlette) -> uvicorn.Config:
+    """uvicorn with the h11 parser whatever else is installed, logging only what standard logging lets through."""
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
+async def listen(app: Starlette, sock: socket.socket, url: str) -> None:
+    """Serve until SIGTERM or SIGINT; running requests have GRACE_SECONDS to end, then they are cancelled and waited for briefly."""
+    listener = _Listener(listener_config(app))
+    listener.url = url
+    await listener.serve(sockets=[sock])
+    if running := set(listener.server_state.tasks):
+        await asyncio.wait(running, timeout=1)

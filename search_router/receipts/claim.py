@@ -1,0 +1,153 @@
+"""Who writes which log: one process a log, by a lock on a file beside it.
+
+Synchronous; the store calls it off the event loop. A damaged log is never replaced by a new one under the same id: it stays, and starts
+fail, until someone sets it aside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from search_router.errors import StoreUnavailable
+from search_router.receipts.log import (
+    LOG_ID,
+    SCHEMA,
+    SIDE_FILES,
+    Head,
+    check_log,
+    log_ids,
+    log_owner,
+    log_path,
+    store_failure,
+    unusable_path,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedLog:
+    """A log that this process alone writes, for as long as `lock` is open."""
+
+    id: str
+    path: Path
+    head: Head
+    lock: int
+
+    def release(self) -> None:
+        os.close(self.lock)
+
+
+def claim_log(directory: Path, keyid: str, *, created_us: int, new_id: Callable[[], str]) -> ClaimedLog:
+    """The first log of this key that no other process writes, checked and locked; a new one when there is none.
+
+    Raises:
+        StoreUnavailable: the directory cannot be written, or a log is damaged or from a newer version.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for log in log_ids(directory):
+            claimed = _try_claim(directory, log, keyid)
+            if claimed is not None:
+                return claimed
+        return _create_log(directory, new_id(), keyid, created_us)
+    except OSError as error:
+        raise unusable_path(directory, error) from error
+
+
+def _try_claim(directory: Path, log: str, keyid: str) -> ClaimedLog | None:
+    """The log, locked, or None when another process has it or it belongs to another key."""
+    lock = _try_lock(directory, log)
+    if lock is None:
+        return None
+    with contextlib.ExitStack() as undo:
+        undo.callback(os.close, lock)
+        path = log_path(directory, log)
+        if log_owner(path) != keyid:
+            return None
+        claimed = ClaimedLog(log, path, check_log(path), lock)
+        undo.pop_all()
+        return claimed
+
+
+def _create_log(directory: Path, log: str, keyid: str, created_us: int) -> ClaimedLog:
+    """Make the file whole under another name first, so that a crash cannot leave a half-made log that looks like a damaged one."""
+    if not LOG_ID.fullmatch(log):
+        raise ValueError(f"a log id has 12 hexadecimal digits, not {log!r}")
+    lock = _try_lock(directory, log)
+    if lock is None:
+        raise StoreUnavailable(f"The new log id {log} is in use.", remedy="Start again.")
+    with contextlib.ExitStack() as undo:
+        undo.callback(os.close, lock)
+        path = log_path(directory, log)
+        draft = directory / f".{log}.draft"
+        for suffix in SIDE_FILES:
+            Path(f"{draft}{suffix}").unlink(missing_ok=True)
+        try:
+            with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as database:
+                database.executescript(SCHEMA)
+                database.execute("INSERT INTO log VALUES (1, ?, ?, ?)", (log, keyid, created_us))
+                database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise store_failure(path, error) from error
+        os.link(draft, path)  # unlike rename, never over another log
+        draft.unlink()
+        _sync_directory(directory)
+        claimed = ClaimedLog(log, path, check_log(path), lock)
+        undo.pop_all()
+        return claimed
+
+
+def _try_lock(directory: Path, log: str) -> int | None:
+    """The descriptor of the locked lock file, or None when it is taken. The kernel frees it when the process ends, however it ends."""
+    descriptor = os.open(directory / f"{log}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def set_log_aside(directory: Path, log: str) -> Path:
+    """Move a log's files, unchanged, to `damaged/<log>/` and return that directory; the next start makes a new log with another id.
+
+    This is what `search-router receipts repair LOG` does. Nothing is deleted and nothing is mended: a mended log proves nothing.
+
+    Raises:
+        StoreUnavailable: a process is writing the log, or the files cannot be moved.
+    """
+    target = directory / "damaged" / log
+    if not LOG_ID.fullmatch(log) or not log_path(directory, log).exists():
+        raise StoreUnavailable(f"There is no receipt log {log!r} in {directory}.", remedy="`search-router receipts list` shows the logs.")
+    try:
+        lock = _try_lock(directory, log)
+        if lock is None:
+            raise StoreUnavailable(f"The receipt log {log} is being written.", remedy="Stop the process that writes it first.")
+        try:
+            target.mkdir(mode=0o700, parents=True)
+            for suffix in reversed(SIDE_FILES):
+                source = Path(f"{log_path(directory, log)}{suffix}")
+                if source.exists():
+                    source.rename(target / source.name)
+            _sync_directory(directory)
+        finally:
+            os.close(lock)
+    except OSError as error:
+        raise unusable_path(directory, error) from error
+    return target
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

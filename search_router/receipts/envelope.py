@@ -1,0 +1,163 @@
+"""The DSSE v1 envelope: one payload, one Ed25519 signature, and the strict reading of it.
+
+Source: https://github.com/secure-systems-lab/dsse/blob/v1.0.0/protocol.md and envelope.md. This file is the format that signing and
+verifying share; it signs nothing and judges no signature.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from search_router.canonical import Json, sha256_hex
+from search_router.errors import ReceiptError
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+MAX_ENVELOPE_BYTES = 8 * 2**20
+SIGNATURE_BYTES = 64
+
+_KEYID = re.compile(r"[0-9a-f]{64}")
+
+
+class Signer(Protocol):
+    """What an envelope needs of a key."""
+
+    @property
+    def keyid(self) -> str: ...
+
+    def sign(self, data: bytes) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A signed payload. `keyid` is a hint that nothing protects; only a signature that verifies says who signed."""
+
+    payload: bytes
+    keyid: str
+    signature: bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of the DSSE specification, with standard base64."""
+        return {
+            "payload": base64.b64encode(self.payload).decode("ascii"),
+            "payloadType": PAYLOAD_TYPE,
+            "signatures": [{"keyid": self.keyid, "sig": base64.b64encode(self.signature).decode("ascii")}],
+        }
+
+    def to_bytes(self) -> bytes:
+        """The envelope as one line of ASCII JSON; the same envelope always gives the same bytes."""
+        # Every value is base64, hex or a constant, so nothing needs escaping and the members already stand in canonical order.
+        return b'{"payload":"%b","payloadType":"%b","signatures":[{"keyid":"%b","sig":"%b"}]}' % (
+            base64.b64encode(self.payload),
+            PAYLOAD_TYPE.encode("ascii"),
+            self.keyid.encode("ascii"),
+            base64.b64encode(self.signature),
+        )
+
+
+def keyid_of(public: Ed25519PublicKey) -> str:
+    """SHA-256 (hex) of the raw 32-byte public key."""
+    return sha256_hex(public.public_bytes_raw())
+
+
+def pre_authentication_encoding(payload: bytes, payload_type: str = PAYLOAD_TYPE) -> bytes:
+    """The bytes that are signed: PAE(type, body) of DSSE v1."""
+    kind = payload_type.encode("utf-8")
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def sign_envelope(payload: bytes, key: Signer) -> Envelope:
+    """Sign the very bytes of `payload`."""
+    return Envelope(payload=payload, keyid=key.keyid, signature=key.sign(pre_authentication_encoding(payload)))
+
+
+def parse_envelope(data: bytes | Mapping[str, Any]) -> Envelope:
+    """Read an envelope and refuse everything that two readers could read differently.
+
+    Refused: duplicate and unknown members, other payload types, more or fewer than one signature, base64 that is not the one
+    standard encoding of its bytes. A mapping was parsed by someone else, so duplicate members can no longer be seen in it.
+
+    Raises:
+        ReceiptError: `malformed-envelope`, with what is wrong.
+    """
+    if isinstance(data, Mapping):
+        members: Json = dict(data)
+    else:
+        try:
+            members = parse_strict_json(data)
+        except ValueError as error:
+            raise _malformed(str(error)) from error
+    members = _exactly(members, {"payload", "payloadType", "signatures"}, "the envelope")
+    if members["payloadType"] != PAYLOAD_TYPE:
+        raise _malformed(f"payloadType is not {PAYLOAD_TYPE}")
+    signatures = members["signatures"]
+    if not isinstance(signatures, list) or len(cast("list[object]", signatures)) != 1:
+        raise _malformed("there must be exactly one signature")
+    signature = _exactly(cast("list[object]", signatures)[0], {"keyid", "sig"}, "the signature")
+    keyid = signature["keyid"]
+    if not isinstance(keyid, str) or not _KEYID.fullmatch(keyid):
+        raise _malformed("keyid is not 64 lower-case hexadecimal digits")
+    sig = _strict_base64(signature["sig"], "sig")
+    if len(sig) != SIGNATURE_BYTES:
+        raise _malformed(f"sig has {len(sig)} bytes, an Ed25519 signature has {SIGNATURE_BYTES}")
+    return Envelope(payload=_strict_base64(members["payload"], "payload"), keyid=keyid, signature=sig)
+
+
+def parse_strict_json(data: bytes) -> Json:
+    """Decode UTF-8 JSON; duplicate member names, NaN, infinities, oversized and too deeply nested input raise ValueError."""
+    if len(data) > MAX_ENVELOPE_BYTES:
+        raise ValueError(f"longer than {MAX_ENVELOPE_BYTES} bytes")
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_members, parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start}") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a JSON object has the same member twice")
+    return members
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _exactly(value: object, names: set[str], what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _malformed(f"{what} is not a JSON object")
+    members = cast("dict[str, Any]", value)
+    if members.keys() != names:
+        raise _malformed(f"{what} must have exactly the members {', '.join(sorted(names))}")
+    return members
+
+
+def _strict_base64(value: object, name: str) -> bytes:
+    if not isinstance(value, str):
+        raise _malformed(f"{name} is not a string")
+    try:
+        decoded = base64.b64decode(value.encode("ascii"), validate=True)
+    except (UnicodeEncodeError, binascii.Error) as error:
+        raise _malformed(f"{name} is not base64") from error
+    # Unused bits of the last character may be anything to a lenient decoder; only zeros are the one encoding.
+    if base64.b64encode(decoded).decode("ascii") != value:
+        raise _malformed(f"{name} is not canonical base64")
+    return decoded
+
+
+def _malformed(what: str) -> ReceiptError:
+    return ReceiptError(
+        f"Not a DSSE envelope of a search receipt: {what}.",
+        remedy="Ask for the receipt again with `search-router receipts show ID`.",
+        code="malformed-envelope",
+    )

@@ -1,0 +1,250 @@
+"""One log on disk: an SQLite file named after its id, its rows, and the check of its end before anyone appends to it.
+
+Synchronous; the store calls it off the event loop, and verification calls it as it is. A log that is damaged is an error with the
+repair command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import quote
+
+from search_router.canonical import sha256_hex
+from search_router.errors import ReceiptError, StoreUnavailable
+from search_router.receipts.envelope import Envelope, parse_envelope
+from search_router.receipts.statement import StatementFacts, first_prev, read_statement
+
+APPLICATION_ID = 0x53525231
+SCHEMA_VERSION = 1
+SUFFIX = ".sqlite"
+SIDE_FILES = ("", "-wal", "-shm", "-journal")
+CHECKED_ROWS = 16
+QUICK_CHECK_BYTES = 4 * 2**20
+LOCK_WAIT_SECONDS = 2.0
+
+LOG_ID = re.compile(r"[0-9a-f]{12}")
+
+SCHEMA = f"""
+PRAGMA journal_mode = WAL;
+BEGIN;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+CREATE TABLE log (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    id TEXT NOT NULL,
+    keyid TEXT NOT NULL,
+    created_us INTEGER NOT NULL
+);
+CREATE TABLE receipts (
+    seq INTEGER PRIMARY KEY,
+    prev TEXT NOT NULL UNIQUE,
+    hash TEXT NOT NULL,
+    envelope BLOB NOT NULL,
+    time_us INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    intent TEXT,
+    question_digest TEXT,
+    keyid TEXT NOT NULL
+);
+CREATE INDEX receipts_by_time ON receipts (time_us, seq);
+"""
+COLUMNS = ("seq", "prev", "hash", "envelope", "time_us", "status", "intent", "question_digest", "keyid")
+SELECT_ROWS = "SELECT seq, prev, hash, CAST(envelope AS BLOB), time_us, status, intent, question_digest, keyid FROM receipts"
+SELECT_FORMAT = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stored receipt: the envelope, and columns that repeat what it says so that it can be found."""
+
+    seq: int
+    prev: str
+    hash: str
+    envelope: bytes
+    time_us: int
+    status: str
+    intent: str | None
+    question_digest: str | None
+    keyid: str
+
+    @classmethod
+    def of(cls, facts: StatementFacts, envelope: Envelope) -> Row:
+        place = facts.position
+        return cls(
+            seq=place.seq,
+            prev=place.prev,
+            hash=sha256_hex(envelope.payload),
+            envelope=envelope.to_bytes(),
+            time_us=place.time_us,
+            status=facts.status,
+            intent=facts.intent,
+            question_digest=facts.question_digest,
+            keyid=envelope.keyid,
+        )
+
+    def values(self) -> tuple[int | str | bytes | None, ...]:
+        """In the order of COLUMNS."""
+        place = (self.seq, self.prev, self.hash, self.envelope)
+        return (*place, self.time_us, self.status, self.intent, self.question_digest, self.keyid)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last receipt of a log: its number and payload hash; number 0 and the hash of the log id when there is none."""
+
+    seq: int
+    hash: str
+
+
+def log_path(directory: Path, log: str) -> Path:
+    return directory / f"{log}{SUFFIX}"
+
+
+def log_ids(directory: Path) -> list[str]:
+    """The ids of the logs in a directory, sorted; empty when there is no directory.
+
+    Raises:
+        StoreUnavailable: the directory cannot be read.
+    """
+    try:
+        names = sorted(entry.name for entry in directory.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise unusable_path(directory, error) from error
+    return [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and LOG_ID.fullmatch(name.removesuffix(SUFFIX))]
+
+
+def log_uri(path: Path, mode: str) -> str:
+    """The SQLite URI that opens an existing file and never makes one: mode `ro` or `rw`."""
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    if mode == "ro" and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
+        # SQLite cannot put its shared memory beside the file; and with no write-ahead log there is no writer whose commits would be missed.
+        uri += "&immutable=1"
+    return uri
+
+
+@contextlib.contextmanager
+def open_for_reading(path: Path) -> Generator[sqlite3.Connection]:
+    """A read-only connection that works while another process writes.
+
+    Raises:
+        sqlite3.Error: as SQLite says it; `store_failure` translates.
+    """
+    with contextlib.closing(sqlite3.connect(log_uri(path, "ro"), uri=True, isolation_level=None, timeout=LOCK_WAIT_SECONDS)) as database:
+        # Text that is not UTF-8 is a wrong value, and must not keep the rest from being read.
+        database.text_factory = _decode
+        yield database
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def log_owner(path: Path) -> str:
+    """The key id that a log was made for. Raises StoreUnavailable as `check_log` does."""
+    try:
+        with open_for_reading(path) as database:
+            return _check_identity(path, database)
+    except sqlite3.Error as error:
+        raise store_failure(path, error) from error
+
+
+def check_log(path: Path) -> Head:
+    """The head of a log whose last rows are sound: envelope, hash and chain agree. Small files are checked page by page as well.
+
+    Raises:
+        StoreUnavailable: damaged, from a newer version, or not to be opened.
+    """
+    try:
+        with open_for_reading(path) as database:
+            _check_identity(path, database)
+            if path.stat().st_size <= QUICK_CHECK_BYTES:
+                found = database.execute("PRAGMA quick_check(1)").fetchone()
+                if found != ("ok",):
+                    raise damaged(path, str(found[0]))
+            rows = read_rows(database, f"{SELECT_ROWS} ORDER BY seq DESC LIMIT ?", (CHECKED_ROWS,))
+    except sqlite3.Error as error:
+        raise store_failure(path, error) from error
+    except OSError as error:
+        raise unusable_path(path, error) from error
+    return _check_tail(path, list(reversed(rows)))
+
+
+def read_rows(database: sqlite3.Connection, sql: str, parameters: tuple[float | str, ...]) -> list[Row]:
+    """Rows of a statement that selects COLUMNS."""
+    return [Row(*values) for values in database.execute(sql, parameters)]
+
+
+def check_format(path: Path, application: int, version: int) -> None:
+    """Whether a file with these two pragmas is a log that this program knows. Raises StoreUnavailable."""
+    if application != APPLICATION_ID:
+        raise damaged(path, "it is not a receipt log")
+    if version > SCHEMA_VERSION:
+        raise StoreUnavailable(
+            f"The receipt log {path} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
+            remedy="Use the newer search-router that wrote it, or set another `receipts.directory`.",
+        )
+
+
+def _check_identity(path: Path, database: sqlite3.Connection) -> str:
+    check_format(path, *cast("tuple[int, int]", database.execute(SELECT_FORMAT).fetchone()))
+    found = database.execute("SELECT id, keyid FROM log").fetchall()
+    if len(found) != 1 or found[0][0] != path.name.removesuffix(SUFFIX):
+        raise damaged(path, "the log id inside is not the one in its name")
+    return cast("str", found[0][1])
+
+
+def _check_tail(path: Path, rows: list[Row]) -> Head:
+    """The rows are the log's last ones in order, so that a row with number 1 among them must be the first of the log."""
+    log = path.name.removesuffix(SUFFIX)
+    before = Head(0, first_prev(log))
+    if rows and len(rows) == CHECKED_ROWS and rows[0].seq > 1:
+        before = Head(rows[0].seq - 1, rows[0].prev)
+    for row in rows:
+        try:
+            envelope = parse_envelope(row.envelope)
+            facts = read_statement(envelope.payload)
+        except (ReceiptError, ValueError) as error:
+            raise damaged(path, f"receipt {row.seq} cannot be read: {error}") from error
+        if Row.of(facts, envelope) != row or facts.position.log != log:
+            raise damaged(path, f"receipt {row.seq} differs from its own envelope")
+        if row.seq != before.seq + 1 or row.prev != before.hash:
+            raise damaged(path, f"receipt {row.seq} does not follow the one before it")
+        before = Head(row.seq, row.hash)
+    return before
+
+
+def damaged(path: Path, what: str) -> StoreUnavailable:
+    """The error for a log whose content is wrong."""
+    log = path.name.removesuffix(SUFFIX)
+    return StoreUnavailable(
+        f"The receipt log {path} is damaged: {what}.",
+        remedy=f"See what is wrong with `search-router receipts verify --log {log}`; then `search-router receipts repair {log}` sets it "
+        "aside unchanged and the next start makes a new log.",
+    )
+
+
+def store_failure(path: Path, error: sqlite3.Error) -> StoreUnavailable:
+    """What an SQLite error means for the store: content that is wrong, or a log that cannot be reached now."""
+    # SQLite's CORRUPT and NOTADB arrive as the base class itself; a broken constraint means that a second writer was here.
+    if type(error) in (sqlite3.DatabaseError, sqlite3.IntegrityError) or str(error).startswith(("no such table", "no such column")):
+        return damaged(path, str(error))
+    return StoreUnavailable(
+        f"The receipt log {path} cannot be used: {error}.",
+        remedy="Check that its disk has room and that this user may read and write the file and its directory; then ask again.",
+    )
+
+
+def unusable_path(path: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The receipt store {path} cannot be used: {error.strerror or error}.",
+        remedy="Make it readable and writable for this user, or set another `receipts.directory`.",
+    )

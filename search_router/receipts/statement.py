@@ -1,0 +1,124 @@
+"""The statement inside an envelope: its constant names, its place in a log, and the strict reading of what a verifier needs.
+
+An in-toto Statement v1 (https://in-toto.io/Statement/v1) with our own predicate. Building it is `body.py`'s; this file is shared by
+signing, storing and verifying.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from search_router.canonical import Json, canonical_bytes, sha256_hex
+from search_router.receipts.envelope import parse_strict_json
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://search-router.dev/search-receipt/v1"
+RESPONSE = "response"
+REQUEST = "request"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where in which log a receipt stands. The store gives it: `prev` is the SHA-256 of the previous payload in the log."""
+
+    log: str
+    seq: int
+    prev: str
+    time_us: int
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """How a JSON value was turned into bytes (`jcs` or `ascii-json`, see `canonical.tolerant_digest`) and their SHA-256."""
+
+    method: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementFacts:
+    """What a statement says of itself, as far as the log's columns and its checks need it."""
+
+    position: Position
+    status: str
+    intent: str | None
+    question_digest: str | None
+    request: Digest
+    response: Digest
+
+
+def first_prev(log: str) -> str:
+    """The `prev` of a log's first receipt: SHA-256 of the log id."""
+    return sha256_hex(log.encode("ascii"))
+
+
+def read_statement(payload: bytes) -> StatementFacts:
+    """Read a payload that is a search receipt in canonical form.
+
+    Raises:
+        ValueError: not JSON, not the RFC 8785 bytes of itself (so also floats such as 1.0, unsafe integers, lone surrogates), or not a
+            search receipt.
+    """
+    statement = parse_strict_json(payload)
+    if canonical_bytes(statement) != payload:
+        raise ValueError("the payload is not in canonical form (RFC 8785)")
+    return statement_facts(statement)
+
+
+def statement_facts(statement: Json) -> StatementFacts:
+    """The facts of a decoded statement; ValueError names the member that is missing or of the wrong type."""
+    top = _object(statement, "the statement")
+    if top.get("_type") != STATEMENT_TYPE or top.get("predicateType") != PREDICATE_TYPE:
+        raise ValueError(f"not an in-toto statement with predicate {PREDICATE_TYPE}")
+    predicate = _object(top.get("predicate"), "predicate")
+    subjects = _subjects(top.get("subject"))
+    classification = predicate.get("classification")
+    question = predicate.get("question")
+    return StatementFacts(
+        position=Position(
+            log=_text(predicate, "log"),
+            seq=_integer(predicate, "seq"),
+            prev=_text(predicate, "prev"),
+            time_us=_integer(predicate, "time_us"),
+            nonce=_text(predicate, "nonce"),
+        ),
+        status=_text(predicate, "status"),
+        intent=None if classification is None else _text(_object(classification, "classification"), "intent"),
+        question_digest=None if question is None else _text(_object(question, "question"), "digest"),
+        request=Digest(_text(_object(predicate.get("request"), "request"), "method"), subjects[REQUEST]),
+        response=Digest(_text(_object(predicate.get("response"), "response"), "method"), subjects[RESPONSE]),
+    )
+
+
+def _subjects(value: object) -> dict[str, str]:
+    if not isinstance(value, list):
+        raise ValueError("subject is not a list")
+    found: dict[str, str] = {}
+    for entry in cast("list[object]", value):
+        subject = _object(entry, "a subject")
+        found[_text(subject, "name")] = _text(_object(subject.get("digest"), "a subject's digest"), "sha256")
+    if found.keys() != {RESPONSE, REQUEST} or len(cast("list[object]", value)) != len(found):
+        raise ValueError("the subjects are not exactly one response and one request")
+    return found
+
+
+def _object(value: object, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is not a JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def _text(members: dict[str, Any], name: str) -> str:
+    value = members.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is not a string")
+    return value
+
+
+def _integer(members: dict[str, Any], name: str) -> int:
+    value = members.get(name)
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{name} is not a non-negative integer")
+    return value

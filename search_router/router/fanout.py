@@ -1,0 +1,79 @@
+"""Ask the planned experts at once, each under its own deadline. Failures become values; late answers never enter."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import anyio
+
+from search_router.adapters.base import Expert
+from search_router.errors import ExpertError
+from search_router.redact import scrub
+from search_router.schema import ExpertCall, ExpertReport, ExpertResult, ExpertStatus
+
+Progress = Callable[[str, int, int], Awaitable[None]]
+"""Called with a message, how many experts are done, and how many were asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of one call. `result` is None for a failure; `error` is for the receipt."""
+
+    call: ExpertCall
+    status: ExpertStatus
+    latency_us: int
+    reason: str
+    result: ExpertResult | None = None
+    error: str = ""
+
+    @property
+    def report(self) -> ExpertReport:
+        return ExpertReport(
+            id=self.call.expert,
+            status=self.status,
+            latency_us=self.latency_us,
+            results=len(self.result.hits) if self.result else 0,
+            sub_query=str(self.call.sub_query),
+            reason=self.reason,
+        )
+
+
+async def ask_experts(
+    experts: Mapping[str, Expert], calls: tuple[ExpertCall, ...], seconds_left: float, progress: Progress | None = None
+) -> tuple[Reply, ...]:
+    """One task group, one deadline a call: min(expert cap, budget left). Replies come back in the order of the calls."""
+    replies: dict[str, Reply] = {}
+
+    async def ask(call: ExpertCall) -> None:
+        replies[call.expert] = await _ask(experts[call.expert], call, min(call.budget_ms / 1000, seconds_left))
+        if progress is not None:
+            reply = replies[call.expert]
+            await progress(f"{call.expert}: {reply.status.value}, {reply.report.results} results", len(replies), len(calls))
+
+    async with anyio.create_task_group() as tasks:
+        for call in calls:
+            tasks.start_soon(ask, call)
+    return tuple(replies[call.expert] for call in calls)
+
+
+async def _ask(expert: Expert, call: ExpertCall, seconds: float) -> Reply:
+    started = time.perf_counter_ns()
+
+    def reply(status: ExpertStatus, reason: str, result: ExpertResult | None = None, error: str = "") -> Reply:
+        return Reply(call, status, (time.perf_counter_ns() - started) // 1000, reason, result, error)
+
+    result: ExpertResult | None = None
+    with anyio.move_on_after(max(0.0, seconds)) as scope:
+        try:
+            result = await expert.search(call)
+        except ExpertError as error:
+            text = scrub(str(error))
+            return reply(ExpertStatus(error.failure.value), text, error=scrub(error.detail) or text)
+        except Exception as error:  # noqa: BLE001 - the one boundary: an expert's bug is the class `internal`, never a crash
+            return reply(ExpertStatus.INTERNAL, f"internal error in the expert: {type(error).__name__}", error=scrub(repr(error)))
+    if scope.cancelled_caught or result is None:
+        return reply(ExpertStatus.TIMEOUT, f"no answer within {round(seconds * 1000)} ms; a late answer is not used")
+    reason = call.reason if result.partial is None else f"{call.reason}; partial: {result.partial}"
+    return reply(ExpertStatus.OK if result.hits else ExpertStatus.EMPTY, reason, result)

@@ -1,0 +1,113 @@
+"""Evidence ids in, full text out, read from disk or git for this very answer and checked against the id's content hash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
+from search_router.adapters.local.manifest import is_visible
+from search_router.adapters.local.sources import SourceReader
+from search_router.answers import FetchedItem, FetchProblem, FetchRequest
+from search_router.errors import EvidenceError, ExpertError
+from search_router.router.evidence import BIDI, CodeAddress, CommitAddress, code_id, parse_evidence_id, readable_path
+from search_router.schema import Project
+
+BYTES_OF_A_COMMIT = 2 * 2**20
+COMMIT_FORMAT = "--format=commit %H%nauthor %an%ndate %aI%nparents %P%n%n%B"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetcher:
+    """Reads evidence for one workspace."""
+
+    projects: Mapping[str, Project]
+    sources: SourceReader
+
+    async def fetch(self, request: FetchRequest, budget: int) -> tuple[tuple[FetchedItem, ...], tuple[FetchProblem, ...]]:
+        """Items in the order asked, within `budget` characters of text, and a problem for each id that gave none."""
+        room = min(budget, request.max_characters or budget)
+        items: list[FetchedItem] = []
+        problems: list[FetchProblem] = []
+        for evidence_id in dict.fromkeys(request.ids):
+            try:
+                item = await self._fetch_one(evidence_id, room)
+            except EvidenceError as error:
+                problems.append(FetchProblem(id=evidence_id[:300], code=error.code, message=error.message, remedy=error.remedy))
+            except ExpertError as error:
+                problems.append(FetchProblem(id=evidence_id[:300], code=error.code, message=error.message, remedy=error.remedy))
+            else:
+                items.append(item)
+                room = max(0, room - len(item.text))
+        return tuple(items), tuple(problems)
+
+    async def _fetch_one(self, evidence_id: str, room: int) -> FetchedItem:
+        address = parse_evidence_id(evidence_id)
+        project = self.projects.get(address.project)
+        if project is None:
+            raise EvidenceError(
+                f"There is no visible project {address.project!r}.", remedy="`expert_registry` lists the projects.", code="unknown-project"
+            )
+        if isinstance(address, CommitAddress):
+            return await self._fetch_commit(evidence_id, project, address, room)
+        return await self._fetch_code(evidence_id, project, address, room)
+
+    async def _fetch_code(self, evidence_id: str, project: Project, address: CodeAddress, room: int) -> FetchedItem:
+        if not await is_visible(project, address.path):
+            raise EvidenceError(
+                f"{readable_path(address.path)} in {project.id} is ignored or not there, so it is not searchable.",
+                code="evidence-not-visible",
+            )
+        facts = await self.sources.read_one(project, address.path)
+        lines = facts.text.split("\n")
+        total = facts.line_count
+        start, end = min(address.start_line, max(1, total)), min(address.end_line, max(1, total))
+        numbered: list[str] = []
+        used, last = 0, start - 1
+        cut: str | None = None
+        for number in range(start, end + 1):
+            line = f"{number}\t{lines[number - 1]}"
+            if used + len(line) + 1 > room:
+                if number == start and room > 0:
+                    numbered.append(line[:room])
+                    last, cut = number, f"line {number} is longer than the budget: {len(line) - room} characters left out"
+                break
+            numbered.append(line)
+            used += len(line) + 1
+            last = number
+        if last < end and cut is None:
+            rest = code_id(project.id, address.path, last + 1, end, facts.content_hash)
+            cut = f"lines {last + 1}-{end} left out by the budget: fetch {rest}"
+        text = "\n".join(numbered)
+        return FetchedItem(
+            id=evidence_id,
+            project=project.id,
+            path=readable_path(address.path),
+            start_line=start if numbered else None,
+            end_line=last if numbered else None,
+            total_lines=total,
+            text=text,
+            language=facts.language,
+            fresh=facts.content_hash.startswith(address.hash_prefix),
+            content_hash=facts.content_hash,
+            flags=tuple(sorted({*facts.flags, *(["bidi"] if BIDI.search(text) else [])})),
+            cut=cut,
+        )
+
+    async def _fetch_commit(self, evidence_id: str, project: Project, address: CommitAddress, room: int) -> FetchedItem:
+        """Message and changes below the project's root."""
+        options = (COMMIT_FORMAT, "--stat", "--patch", "-M", *SAFE_DIFF)
+        shown = await run_git(project.root, "show", *options, f"{address.commit}^{{commit}}", "--", ".", max_bytes=BYTES_OF_A_COMMIT)
+        if shown.returncode != 0:
+            if "not a git repository" in shown.stderr or project.kind == "directory":
+                raise git_failure(project.root, shown)
+            raise EvidenceError(f"There is no commit {address.commit} in {project.id}.", code="evidence-gone")
+        text = shown.stdout.decode("utf-8", "replace").rstrip("\n")
+        cut = (
+            f"{len(text) - room + shown.cut} characters left out by the budget: raise max_characters"
+            if len(text) > room or shown.cut
+            else None
+        )
+        return FetchedItem(
+            id=evidence_id, project=project.id, text=text[:room], fresh=True, flags=("bidi",) if BIDI.search(text) else (), cut=cut
+        )

@@ -1,0 +1,256 @@
+"""One request's path, from raw arguments to an answer without its receipt. Each step is a room of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from search_router.adapters.base import Expert
+from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
+from search_router.adapters.local.manifest import read_manifest
+from search_router.adapters.local.sources import SourceReader
+from search_router.config.schema import Config
+from search_router.errors import RequestDeclined, RequestError, RequestRejected
+from search_router.router.classify import classify
+from search_router.router.evidence import make_evidence
+from search_router.router.fanout import Progress, Reply, ask_experts
+from search_router.router.fuse import Fused, fuse_rankings
+from search_router.router.identity import Candidate, Dropped, FileKey, identify, normalise_path
+from search_router.router.plan import Plan, plan_experts
+from search_router.router.request import parse_request, question_classes, question_of
+from search_router.router.shape import next_cursor, page_start, shape_ranking
+from search_router.router.stages import StageLog
+from search_router.router.tokens import QuestionTokens, analyse_question
+from search_router.router.workspace import Workspace
+from search_router.schema import (
+    Answer,
+    BudgetReport,
+    Classification,
+    ConfigRef,
+    Cut,
+    EmptyReason,
+    ErrorReport,
+    Evidence,
+    ExpertCard,
+    ExpertStatus,
+    FileFacts,
+    Health,
+    Project,
+    SearchRequest,
+    Status,
+)
+
+ANSWERED = frozenset({ExpertStatus.OK, ExpertStatus.EMPTY})
+TESTING_WORDS = frozenset({"test", "tests", "testing", "tested", "spec", "specs", "fixture", "fixtures", "mock", "mocks"})
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a request finds when it comes in: nothing here changes while it runs."""
+
+    config: Config
+    config_ref: ConfigRef
+    workspace: Workspace
+    experts: Mapping[str, Expert]
+    cards: Mapping[str, ExpertCard]
+    health: Mapping[str, Health]
+    libraries: frozenset[str]
+    sources: SourceReader
+
+
+@dataclass(slots=True)
+class Trace:
+    """What is known of a request so far; the answer and the receipt are made from it, also when a step stops the request."""
+
+    surroundings: Surroundings
+    started: float = field(default_factory=time.perf_counter)
+    stages: StageLog = field(default_factory=StageLog)
+    request: SearchRequest | None = None
+    classes: tuple[str, ...] = ()
+    classification: Classification | None = None
+    plan: Plan | None = None
+    replies: tuple[Reply, ...] = ()
+    notes: list[str] = field(default_factory=list[str])
+
+    def answer(self, status: Status, **fields: Any) -> Answer:
+        """The answer as far as the request came."""
+        config = self.surroundings.config
+        skipped = self.plan.skipped if self.plan else ()
+        return Answer(
+            status=status,
+            question_classes=self.classes,
+            classification=self.classification,
+            experts=(*(r.report for r in self.replies), *skipped),
+            stages=tuple(self.stages.reports),
+            budget=BudgetReport(
+                latency_ms=self.plan.latency_ms if self.plan else config.budget.latency_ms,
+                used_ms=round((time.perf_counter() - self.started) * 1000, 3),
+                max_experts=self.plan.max_experts if self.plan else config.budget.max_experts,
+                asked=len(self.replies),
+            ),
+            notes=tuple(self.notes),
+            config=self.surroundings.config_ref,
+            **fields,
+        )
+
+
+async def run_request(trace: Trace, raw: object, progress: Progress | None = None) -> Answer:
+    """The main path. A request that cannot be run becomes a rejected or declined answer, never an exception."""
+    try:
+        request, tokens = _understand(trace, raw)
+        projects = trace.surroundings.workspace.visible(request.scope)
+        if not projects:
+            return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_VISIBLE_PROJECTS)
+        start = page_start(request)
+        plan = _plan(trace, request, tokens, projects)
+        trace.replies = await _ask(trace, plan, progress)
+        candidates, facts = await _identify(trace, plan, projects)
+        fused = _fuse(trace, plan, tokens, candidates)
+        evidence, cut = _present(trace, request, fused, facts, start)
+    except RequestError as error:
+        return _refused(trace, error)
+    if evidence:
+        return trace.answer(Status.ANSWERED, evidence=evidence, cut=cut)
+    return await _nothing(trace, projects, cut)
+
+
+def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionTokens]:
+    """Parse and classify."""
+    config = trace.surroundings.config
+    with trace.stages.run("request", 1) as stage:
+        question = question_of(raw)
+        if question is not None:
+            trace.classes = question_classes(question)
+        trace.request = request = parse_request(raw)
+        stage.out = 1
+    with trace.stages.run("classify", 1) as stage:
+        tokens = analyse_question(request.question)
+        trace.classification = classify(tokens, hint=request.intent, libraries=trace.surroundings.libraries, config=config.classify)
+        stage.out = len(trace.classification.rules)
+    if trace.classification.abstained:
+        reason = "not asked for" if not request.budget.allow_llm else "no language model is configured"
+        trace.stages.skip("llm", reason)
+    return request, tokens
+
+
+def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, projects: tuple[Project, ...]) -> Plan:
+    around = trace.surroundings
+    assert trace.classification is not None
+    with trace.stages.run("plan", len(around.config.experts)) as stage:
+        limit = around.config.fusion.candidates
+        trace.plan = plan_experts(request, trace.classification, tokens, projects, around.cards, around.health, around.config, limit)
+        stage.out = len(trace.plan.calls)
+    return trace.plan
+
+
+async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> tuple[Reply, ...]:
+    with trace.stages.run("fanout", len(plan.calls)) as stage:
+        left = plan.latency_ms / 1000 - (time.perf_counter() - trace.started)
+        replies = await ask_experts(trace.surroundings.experts, plan.calls, left, progress)
+        stage.out = sum(len(r.result.hits) for r in replies if r.result)
+    for reply in replies:
+        if reply.result is not None:
+            trace.notes += [f"{reply.call.expert}: {note}" for note in reply.result.notes]
+    return replies
+
+
+async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> tuple[list[Candidate], Mapping[FileKey, FileFacts]]:
+    """Read the files that hits point at, best ranks first, and group the hits by identity."""
+    candidates = trace.surroundings.config.fusion.candidates
+    answers = {r.call.expert: r.result.hits[:candidates] for r in trace.replies if r.result}
+    with trace.stages.run("identify", sum(map(len, answers.values()))) as stage:
+        by_id = {p.id: p for p in projects}
+        keys: dict[tuple[str, str], FileKey | None] = {}
+        for hits in answers.values():
+            for hit in hits:
+                if hit.commit is None and (hit.project, hit.path or "") not in keys:
+                    project = by_id.get(hit.project)
+                    normal = normalise_path(hit.path or "", project, projects, lambda p: p.exists()) if project else None
+                    keys[hit.project, hit.path or ""] = normal
+        facts = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id)
+        dropped = Dropped()
+        silent = [name for name, weight in plan.weights.items() if weight == 0]
+        found = identify(answers, keys, facts, dropped, silent)
+        stage.out = len(found)
+        if dropped.counts:
+            stage.reason = f"left out: {dropped}"
+    return found, facts
+
+
+def _fuse(trace: Trace, plan: Plan, tokens: QuestionTokens, candidates: list[Candidate]) -> list[Fused]:
+    with trace.stages.run("fuse", len(candidates)) as stage:
+        fused = fuse_rankings(
+            candidates,
+            weights=plan.weights,
+            cards=trace.surroundings.cards,
+            config=trace.surroundings.config.fusion,
+            names=frozenset(name.lower() for name in tokens.identifiers),
+            damped=_damped(candidates, tokens),
+        )
+        stage.out = len(fused)
+    if trace.request is not None and trace.request.budget.rerank:
+        trace.stages.skip("rerank", "no reranker is configured", len(fused))
+    return fused
+
+
+def _damped(candidates: Sequence[Candidate], tokens: QuestionTokens) -> frozenset[tuple[str, ...]]:
+    """Candidates in tests, vendored and generated files, unless the question asks for tests."""
+    if TESTING_WORDS.intersection(tokens.content_words):
+        return frozenset()
+    aside = {path for path in {c.path for c in candidates if c.path is not None} if _is_aside(path)}
+    return frozenset(c.key for c in candidates if c.path in aside)
+
+
+@lru_cache(maxsize=65_536)
+def _is_aside(path: str) -> bool:
+    """Whether a path is a test's, vendored or generated."""
+    return is_test_path(path) or is_vendored_path(path) or is_generated_path(path)
+
+
+def _present(
+    trace: Trace, request: SearchRequest, fused: list[Fused], facts: Mapping[FileKey, FileFacts], start: int
+) -> tuple[tuple[Evidence, ...], Cut]:
+    around = trace.surroundings
+    with trace.stages.run("shape", len(fused)) as stage:
+        shaped, hint = shape_ranking(fused, request.expected_shape)
+        page = shaped[start : start + request.limit]
+        evidence = make_evidence(page, facts, around.cards, request, around.config.output)
+        more = max(0, len(shaped) - start - len(page))
+        stage.out = len(evidence)
+    cursor = next_cursor(request, start + len(page)) if more else None
+    hints = [*([f"{more} more"] if more else []), *([hint] if hint else [])]
+    return evidence, Cut(items=more, cursor=cursor, hint="; ".join(hints) or None)
+
+
+def _refused(trace: Trace, error: RequestError) -> Answer:
+    status = Status.REJECTED if isinstance(error, RequestRejected) else Status.DECLINED
+    fields = tuple(p.field for p in error.problems) if isinstance(error, RequestRejected) else ()
+    if isinstance(error, RequestDeclined) and error.code in ("empty-question", "huge-question"):
+        trace.classes = (error.code.removesuffix("-question"), *trace.classes)
+    return trace.answer(status, error=ErrorReport(code=error.code, message=error.message, remedy=error.remedy, fields=fields))
+
+
+async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Answer:
+    """No evidence: say whether nothing matched, nothing was there to search, or nobody could look."""
+    answered = [r for r in trace.replies if r.status in ANSWERED]
+    failed = [r for r in trace.replies if r.status not in ANSWERED]
+    if not answered:
+        error = ErrorReport(
+            code="all-experts-failed",
+            message="No expert could answer: " + "; ".join(f"{r.call.expert} {r.status.value} ({r.reason})" for r in failed) + ".",
+            remedy="Raise budget.latency_ms if they timed out, else run `search-router doctor`.",
+        )
+        return trace.answer(Status.FAILED, empty_reason=EmptyReason.ALL_EXPERTS_FAILED, error=error)
+    if failed:
+        trace.notes.append("absence is not proven: " + ", ".join(f"{r.call.expert} {r.status.value}" for r in failed))
+    workspace = trace.surroundings.workspace
+    manifests = [await read_manifest(p, nested=workspace.below(p)) for p in projects]
+    if not any(m.entries for m in manifests):
+        trace.notes.append(
+            "no file here is searchable: " + (f"{sum(len(m.left_out) for m in manifests)} were left out" if manifests else "none")
+        )
+        return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_INDEXED_CONTENT, cut=cut)
+    return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_MATCHES, cut=cut)

@@ -1,0 +1,173 @@
+"""The gate: which experts are asked, with what sub-query, and why. In federated search: resource selection. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from search_router.config.schema import Config, ExpertConfig
+from search_router.errors import RequestDeclined
+from search_router.router.tiers import PRECISION
+from search_router.router.tokens import QuestionTokens
+from search_router.schema import (
+    Classification,
+    ExpertCall,
+    ExpertCard,
+    ExpertReport,
+    ExpertStatus,
+    Health,
+    Intent,
+    PrecisionClass,
+    Project,
+    QueryForm,
+    SearchRequest,
+    SubQuery,
+)
+
+MAX_TERMS = 12
+FILE_LIKE = re.compile(r"\.[A-Za-z0-9_]{1,8}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The calls to make and the reports of the experts left out; together they name every configured expert."""
+
+    intent: Intent
+    calls: tuple[ExpertCall, ...]
+    skipped: tuple[ExpertReport, ...]
+    weights: Mapping[str, float]
+    latency_ms: int
+    max_experts: int
+
+
+def plan_experts(
+    request: SearchRequest,
+    classification: Classification,
+    tokens: QuestionTokens,
+    projects: tuple[Project, ...],
+    cards: Mapping[str, ExpertCard],
+    health: Mapping[str, Health],
+    config: Config,
+    limit: int,
+) -> Plan:
+    """Pick experts by prior, availability, scope and budget.
+
+    Raises:
+        RequestDeclined: `no-expert`, when the gate leaves nobody; the remedy says which limit to lift. Never "then all of them".
+    """
+    intent = classification.intent
+    latency_ms = request.budget.latency_ms or config.budget.latency_ms
+    max_experts = request.budget.max_experts or config.budget.max_experts
+    priors = config.priors.get(intent, {})
+    reasons: dict[str, tuple[ExpertStatus, str]] = {}
+    passed: list[str] = []
+    for name in sorted(config.experts, key=lambda n: (-priors.get(n, 0.0), n)):
+        verdict = _gate(name, config.experts[name], priors, classification, request, latency_ms, cards.get(name), health.get(name), config)
+        if verdict is None:
+            passed.append(name)
+        else:
+            reasons[name] = verdict
+    if len(passed) > 1 and config.gate.one_expert_suffices and one_expert_suffices(request, intent, tokens):
+        reasons |= dict.fromkeys(
+            passed[1:], (ExpertStatus.SKIPPED, f"one expert suffices: {passed[0]}, for an exact symbol in a known file")
+        )
+        passed = passed[:1]
+    reasons |= dict.fromkeys(passed[max_experts:], (ExpertStatus.SKIPPED, f"beyond max_experts ({max_experts})"))
+    passed = passed[:max_experts]
+    skipped = tuple(ExpertReport(id=n, status=reasons[n][0], reason=reasons[n][1]) for n in sorted(reasons))
+    if not passed:
+        why = "; ".join(f"{r.id}: {r.reason}" for r in skipped) or "no expert is configured"
+        raise RequestDeclined(
+            f"No expert can be asked for this request ({why}).",
+            remedy="Widen the budget or the scope, or see `expert_registry` for what is available.",
+            code="no-expert",
+        )
+    calls = tuple(
+        ExpertCall(
+            expert=name,
+            sub_query=make_sub_query(cards[name], intent, tokens),
+            projects=projects,
+            path=request.scope.path,
+            language=request.scope.language,
+            limit=max(limit, config.fusion.candidates),
+            budget_ms=min(cards[name].cap_ms, latency_ms),
+            prior=round(priors[name] * 1000),
+            reason=_pick_reason(classification, priors[name]),
+            intent=intent,
+        )
+        for name in passed
+    )
+    return Plan(intent, calls, skipped, {n: priors[n] for n in passed}, latency_ms, max_experts)
+
+
+def _gate(
+    name: str,
+    settings: ExpertConfig,
+    priors: Mapping[str, float],
+    classification: Classification,
+    request: SearchRequest,
+    latency_ms: int,
+    card: ExpertCard | None,
+    health: Health | None,
+    config: Config,
+) -> tuple[ExpertStatus, str] | None:
+    """None lets the expert through; otherwise the status and the reason of its being left out."""
+    prior = priors.get(name, 0.0)
+    if not settings.enabled or card is None:
+        return ExpertStatus.SKIPPED, "switched off in the configuration"
+    if classification.abstained and name not in config.gate.default_set:
+        return ExpertStatus.SKIPPED, "not in the default set that is asked on abstention"
+    if not classification.abstained and classification.intent not in card.intents:
+        return ExpertStatus.SKIPPED, f"does not serve {classification.intent.value} questions"
+    if prior < config.gate.min_prior:
+        return ExpertStatus.SKIPPED, f"prior {prior:g} for {classification.intent.value} is below {config.gate.min_prior:g}"
+    least = request.budget.min_precision_class
+    if (
+        least is not None
+        and least in PRECISION
+        and card.precision_class in PRECISION
+        and PRECISION[card.precision_class] < PRECISION[least]
+    ):
+        return ExpertStatus.SKIPPED, f"precision class {card.precision_class.value} is weaker than {least.value}"
+    language = request.scope.language
+    if language and card.languages is not None and language not in card.languages:
+        return ExpertStatus.SKIPPED, f"does not know {language}"
+    if settings.expected_ms > latency_ms:
+        return ExpertStatus.SKIPPED, f"usually takes {settings.expected_ms} ms, the budget is {latency_ms} ms"
+    if health is not None and not health.available:
+        return health.failure or ExpertStatus.UNAVAILABLE, health.reason
+    return None
+
+
+def one_expert_suffices(request: SearchRequest, intent: Intent, tokens: QuestionTokens) -> bool:
+    """A known file and one exact name: nobody else could add anything."""
+    known_file = request.scope.path is not None and FILE_LIKE.search(request.scope.path) is not None
+    exact = len(tokens.identifiers) == 1 and len(tokens.content_words) <= 1
+    return known_file and exact and intent in (Intent.TYPED_SYMBOL, Intent.IDENTIFIER)
+
+
+def make_sub_query(card: ExpertCard, intent: Intent, tokens: QuestionTokens) -> SubQuery:
+    """What one expert is asked: literal or regex where the question quotes one, names where it has some, else its content words."""
+    text = tokens.text
+    if card.serves_history:
+        terms = _distinct((*tokens.quoted, *tokens.identifiers))
+        return SubQuery(QueryForm.LITERAL, terms, text) if terms else SubQuery(QueryForm.TEXT, tokens.content_words[:MAX_TERMS], text)
+    if tokens.regexes and card.precision_class is PrecisionClass.LEXICAL:
+        return SubQuery(QueryForm.REGEX, tokens.regexes[:1], text)
+    if tokens.quoted and intent in (Intent.IDENTIFIER, Intent.UNKNOWN):
+        return SubQuery(QueryForm.LITERAL, tokens.quoted[:MAX_TERMS], text)
+    if tokens.identifiers and intent is not Intent.CONCEPTUAL:
+        return SubQuery(QueryForm.SYMBOL, tokens.identifiers[:MAX_TERMS], text)
+    words = _distinct((*tokens.identifiers, *tokens.quoted, *tokens.content_words))
+    return SubQuery(QueryForm.KEYWORDS, words, text)
+
+
+def _distinct(terms: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(t for t in terms if t.strip()))[:MAX_TERMS]
+
+
+def _pick_reason(classification: Classification, prior: float) -> str:
+    if classification.abstained:
+        return f"default set on abstention, weight {prior:g}"
+    return f"prior {prior:g} for {classification.intent.value}"

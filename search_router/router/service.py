@@ -1,0 +1,242 @@
+"""The router as a value: open it from a configuration, ask it, fetch from it, close it. Every door uses this one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from search_router.adapters.base import Expert
+from search_router.adapters.local.sources import SourceReader
+from search_router.adapters.local.symbols import SymbolsExpert
+from search_router.adapters.registry import build_experts
+from search_router.answers import (
+    BuildRef,
+    FetchAnswer,
+    FetchRequest,
+    ReceiptAnswer,
+    RegisteredExpert,
+    RegisteredProject,
+    RegistryAnswer,
+)
+from search_router.config.drift import note_drift
+from search_router.config.loader import LoadedConfig, load_config
+from search_router.errors import RequestRejected
+from search_router.receipts.keys import load_or_create_key
+from search_router.receipts.store import ReceiptStore, open_store
+from search_router.router.build import read_build
+from search_router.router.fanout import Progress
+from search_router.router.fetch import Fetcher
+from search_router.router.libraries import LibraryCatalog
+from search_router.router.pipeline import Surroundings, Trace, run_request
+from search_router.router.render import render_answer, render_fetch, render_registry
+from search_router.router.request import parse_fetch
+from search_router.router.seal import Caller, Sealer
+from search_router.router.workspace import Workspace, discover_workspace
+from search_router.schema import Answer, ConfigRef, ErrorReport, Health, SearchRequest, Status
+
+HEALTH_SECONDS = 10.0
+LIBRARIES_SECONDS = 5.0
+CLOSE_SECONDS = 5.0
+LAST_WORDS_SECONDS = 10.0
+
+
+class Router:
+    """One open router. Made by `open_router`; safe for any number of concurrent requests on one event loop."""
+
+    def __init__(
+        self,
+        loaded: LoadedConfig,
+        workspace: Workspace,
+        experts: Mapping[str, Expert],
+        sealer: Sealer,
+        store: ReceiptStore,
+        build: BuildRef,
+        notes: tuple[str, ...],
+    ) -> None:
+        self.loaded = loaded
+        self.workspace = workspace
+        self.experts = experts
+        self.build = build
+        self.notes = notes
+        self.config_ref = ConfigRef(version=loaded.version, hash=loaded.hash)
+        self.receipts = store
+        self._sealer = sealer
+        self._cards = {name: expert.card for name, expert in experts.items()}
+        symbols = next((e for e in experts.values() if isinstance(e, SymbolsExpert)), None)
+        self.sources = SourceReader(symbols.index.definitions if symbols is not None else None)
+        self._health: tuple[float, dict[str, Health]] = (0.0, {})
+        self._libraries: tuple[float, frozenset[str]] = (0.0, frozenset())
+        self._catalog = LibraryCatalog()
+
+    async def search(
+        self,
+        raw: Mapping[str, Any] | SearchRequest | object,
+        *,
+        session: str | None = None,
+        principal: str | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Answer one request and leave one receipt, whatever becomes of it.
+
+        A faulty request is an answer with status `rejected` or `declined`, not an exception.
+
+        Raises:
+            ReceiptError: the receipt could not be made durable, so there is no answer.
+        """
+        given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, SearchRequest) else raw
+        caller = Caller(session, principal)
+        trace = Trace(await self._surroundings())
+        try:
+            answer = await run_request(trace, given, progress)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), anyio.move_on_after(LAST_WORDS_SECONDS):
+                await self._sealer.seal_search(trace.answer(Status.CANCELLED), given, trace.replies, caller)
+            raise
+        return await self._sealer.seal_search(answer, given, trace.replies, caller)
+
+    async def fetch(self, raw: object, *, session: str | None = None, principal: str | None = None) -> FetchAnswer:
+        """Full text of evidence ids; leaves a receipt like a search. Raises ReceiptError when it cannot."""
+        given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, FetchRequest) else raw
+        started = time.perf_counter()
+        try:
+            request = parse_fetch(given)
+        except RequestRejected as error:
+            report = ErrorReport(code=error.code, message=error.message, remedy=error.remedy, fields=tuple(p.field for p in error.problems))
+            answer = FetchAnswer(status=Status.REJECTED, error=report, config=self.config_ref)
+        else:
+            fetcher = Fetcher({p.id: p for p in self.workspace.projects}, self.sources)
+            items, problems = await fetcher.fetch(request, self.loaded.config.output.fetch_characters)
+            status = Status.ANSWERED if items else Status.FAILED
+            answer = FetchAnswer(status=status, items=items, problems=problems, config=self.config_ref)
+        return await self._sealer.seal_fetch(answer, given, Caller(session, principal), round((time.perf_counter() - started) * 1e6))
+
+    async def registry(self) -> RegistryAnswer:
+        """Experts, their health, the projects, the build and the configuration that are running."""
+        self._health = (0.0, {})
+        surroundings = await self._surroundings()
+        experts: list[RegisteredExpert] = []
+        for name, settings in self.loaded.config.experts.items():
+            health = surroundings.health.get(name, Health(False, "switched off in the configuration"))
+            card = self._cards.get(name)
+            experts.append(
+                RegisteredExpert(
+                    id=name,
+                    kind=settings.kind,
+                    enabled=settings.enabled,
+                    available=health.available,
+                    reason=health.reason,
+                    precision_class=settings.precision_class,
+                    engine=settings.engine,
+                    version=health.version,
+                    intents=settings.intents,
+                    languages=tuple(sorted(card.languages)) if card is not None and card.languages is not None else None,
+                    transport=card.transport if card is not None else "embedded",
+                    cap_ms=settings.cap_ms,
+                    freshness=card.freshness if card is not None else "none",
+                    priors={intent.value: p[name] for intent, p in self.loaded.config.priors.items() if name in p},
+                    details=dict(health.details),
+                )
+            )
+        projects = tuple(
+            RegisteredProject(id=p.id, root=str(p.root), kind=p.kind, head=p.head, branch=p.branch, shallow=p.shallow, groups=p.groups)
+            for p in self.workspace.projects
+        )
+        return RegistryAnswer(build=self.build, config=self.config_ref, experts=tuple(experts), projects=projects, notes=self.notes)
+
+    async def receipt(self, receipt_id: str) -> ReceiptAnswer:
+        """One receipt of this store, whichever process wrote it. Raises ReceiptNotFound."""
+        return await self._sealer.read(receipt_id)
+
+    def render(self, answer: Answer) -> str:
+        """The answer as compact text for a model, within the configured budget."""
+        return render_answer(answer, self.loaded.config.output.text_characters)
+
+    def render_fetch(self, answer: FetchAnswer) -> str:
+        """Fetched evidence as text with line numbers."""
+        return render_fetch(answer)
+
+    def render_registry(self, answer: RegistryAnswer) -> str:
+        """The registry as text."""
+        return render_registry(answer)
+
+    async def _surroundings(self) -> Surroundings:
+        return Surroundings(
+            config=self.loaded.config,
+            config_ref=self.config_ref,
+            workspace=self.workspace,
+            experts=self.experts,
+            cards=self._cards,
+            health=await self._current_health(),
+            libraries=await self._current_libraries(),
+            sources=self.sources,
+        )
+
+    async def _current_health(self) -> Mapping[str, Health]:
+        until, health = self._health
+        if time.monotonic() >= until:
+            health = {name: await expert.health(self.workspace.projects) for name, expert in self.experts.items()}
+            self._health = (time.monotonic() + HEALTH_SECONDS, health)
+        return health
+
+    async def _current_libraries(self) -> frozenset[str]:
+        until, names = self._libraries
+        if time.monotonic() >= until:
+            found = [await anyio.to_thread.run_sync(self._catalog.read, p.root) for p in self.workspace.projects]
+            names = frozenset[str]().union(*(f.names for f in found))
+            self._libraries = (time.monotonic() + LIBRARIES_SECONDS, names)
+        return names
+
+
+@asynccontextmanager
+async def open_router(
+    *,
+    roots: Sequence[str | Path] = (),
+    flags: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    loaded: LoadedConfig | None = None,
+) -> AsyncGenerator[Router]:
+    """A router over the given roots (else the configured ones, else the working directory).
+
+    Raises:
+        ConfigError: every mistake of every layer at once.
+        WorkspaceError: a root is missing or unreadable.
+        ReceiptError: the key or the receipt store cannot be used; nothing runs without receipts.
+    """
+    paths = [Path(root) for root in roots]
+    if loaded is None:
+        loaded = load_config(roots=paths, environ=os.environ if environ is None else environ, flags=flags)
+    async with AsyncExitStack() as stack:
+        workspace = await discover_workspace(loaded.config.workspace, paths)
+        key = load_or_create_key(loaded.paths.key)
+        store = await stack.enter_async_context(
+            open_store(
+                loaded.paths.receipts,
+                key,
+                clock=lambda: time.time_ns() // 1000,
+                nonce=lambda: secrets.token_hex(16),
+                max_wait_ms=loaded.config.receipts.max_wait_ms,
+            )
+        )
+        experts = build_experts(loaded.config, loaded.paths.cache)
+        stack.push_async_callback(_close_experts, experts)
+        build = await anyio.to_thread.run_sync(read_build)
+        drift = note_drift(loaded.paths, loaded)
+        notes = (*loaded.notes, *workspace.notes, *((drift,) if drift else ()))
+        sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
+        yield Router(loaded, workspace, experts, sealer, store, build, notes)
+
+
+async def _close_experts(experts: Mapping[str, Expert]) -> None:
+    """Close all at once, with a bound."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            for expert in experts.values():
+                tasks.start_soon(expert.aclose)

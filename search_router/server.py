@@ -1,0 +1,99 @@
+"""The MCP front door: serve a router over stdio, streamable HTTP or SSE. It only translates; the rooms are `mcp_*.py`.
+
+mcp_catalog   instructions, tools, schemas
+mcp_tools     one server object from one router
+mcp_stdio     standard input and output
+mcp_http      the two HTTP transports and their guards
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from starlette.applications import Starlette
+
+from search_router.config.schema import HttpConfig
+from search_router.mcp_http import PATHS, HttpKind, bind, check_exposure, listen, mount_server, principal_of
+from search_router.mcp_stdio import Wire, claim_standard_streams, run_on_wire
+from search_router.mcp_tools import NAME, create_server
+from search_router.router_api import Progress, RouterApi
+
+__all__ = [
+    "NAME",
+    "HttpKind",
+    "Progress",
+    "RouterApi",
+    "Wire",
+    "build_http_app",
+    "claim_standard_streams",
+    "create_server",
+    "serve",
+    "serve_http",
+    "serve_stdio",
+]
+
+
+def build_http_app(router: RouterApi, http: HttpConfig, token: str | None, kind: HttpKind = "http") -> Starlette:
+    """The router as an ASGI application.
+
+    Raises:
+        ConfigError: the host is reachable from other machines and there is no token.
+    """
+    check_exposure(http, token)
+    return mount_server(create_server(router, principal=principal_of(token)), http, token, kind)
+
+
+async def serve_stdio(router: RouterApi, wire: Wire | None = None) -> None:
+    """Serve one client over standard input and output until it leaves or SIGTERM or SIGINT arrives.
+
+    Give `wire` when `claim_standard_streams` was entered earlier, so that nothing printed while starting can reach the client.
+    """
+    server = create_server(router, session=f"stdio:{secrets.token_hex(8)}")
+    if wire is not None:
+        await run_on_wire(server, wire)
+        return
+    with claim_standard_streams() as claimed:
+        await run_on_wire(server, claimed)
+
+
+async def serve_http(router: RouterApi, http: HttpConfig, kind: HttpKind, token: str | None) -> None:
+    """Serve many clients until SIGTERM or SIGINT. The first line on standard error says where.
+
+    Raises:
+        ConfigError: the address cannot be listened on, or it is reachable from other machines and there is no token.
+    """
+    check_exposure(http, token)
+    with bind(http) as sock:
+        port: int = sock.getsockname()[1]
+        app = build_http_app(router, http.model_copy(update={"port": port}), token, kind)
+        host = f"[{http.host}]" if ":" in http.host and not http.host.startswith("[") else http.host
+        await listen(app, sock, f"http://{host}:{port}{PATHS[kind]}")
+
+
+async def serve(transport: Literal["stdio", "sse", "http"], *, roots: Sequence[str | Path] = (), flags: Sequence[str] = ()) -> None:
+    """Open a router and serve it. Standard output is claimed first, so that nothing printed while opening reaches the client.
+
+    Raises:
+        SearchRouterError: configuration, workspace, key or store cannot be used; nothing has been served.
+    """
+    from search_router.router.service import open_router
+
+    if transport == "stdio":
+        with claim_standard_streams() as wire:
+            async with open_router(roots=roots, flags=flags) as router:
+                _say(router.notes)
+                await serve_stdio(router, wire)
+        return
+    async with open_router(roots=roots, flags=flags) as router:
+        _say(router.notes)
+        await serve_http(router, router.loaded.config.http, transport, os.environ.get("SEARCH_ROUTER_TOKEN"))
+
+
+def _say(notes: Sequence[str]) -> None:
+    for note in notes:
+        sys.stderr.write(f"search-router: {note}\n")
