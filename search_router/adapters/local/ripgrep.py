@@ -22,7 +22,8 @@ MAX_LINES_PER_FILE = 2000
 """Matching lines of one file that ripgrep reports; counts are dampened, so that more would not change the ranking."""
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 _BAD_PATTERN = ("regex parse error", "size limit", "not allowed in a regex", "error parsing")
-# A quote inside a JSON string stands behind a backslash, so that these bytes cannot be part of a string.
+# A quote inside a JSON string stands behind a backslash, so that none of these can be part of a string.
+_MATCH, _TEXT, _NUMBER = b'{"type":"match"', b'},"lines":{"text":', b'},"line_number":'
 _AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+)')
 _SUBMATCH = re.compile(r'"match":\{"text":("(?:[^"\\]|\\.)*")\}')
 _SUBMATCHES_KEPT = 4096
@@ -137,6 +138,20 @@ class RipgrepReader:
         return long
 
     def _read(self, record: bytes) -> MatchEvent | None:
+        return self._read_plain_match(record) or self._read_any(record)
+
+    def _read_plain_match(self, record: bytes) -> LineMatch | None:
+        """A match in its usual form, a third of the time of parsing all of it; None for any other record."""
+        text_at = record.find(_TEXT) if record.startswith(_MATCH) else -1
+        text_end = record.find(_NUMBER, text_at)
+        if text_at < 0 or text_end < 0:
+            return None
+        text: str = json.loads(record[text_at + len(_TEXT) : text_end].decode())
+        number_at = text_end + len(_NUMBER)
+        line = int(record[number_at : record.index(b",", number_at)])
+        return LineMatch(self._path, line, text) if len(text) <= self._max_columns else None
+
+    def _read_any(self, record: bytes) -> MatchEvent | None:
         parsed: dict[str, Any] = json.loads(record.decode())
         data: dict[str, Any] = parsed["data"]
         match parsed["type"]:
