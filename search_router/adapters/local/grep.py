@@ -13,6 +13,7 @@ import anyio
 
 from search_router.adapters.local.git_grep import GIT_GREP_NOTE
 from search_router.adapters.local.grep_engine import Engine, EngineChoice, choose_engine
+from search_router.adapters.local.grep_matches import is_utf8
 from search_router.adapters.local.grep_nothing import explain_nothing
 from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, leave_out_common, read_patterns
 from search_router.adapters.local.grep_rank import Place, Tally, rank_places
@@ -80,14 +81,15 @@ class GrepExpert:
         with anyio.move_on_after(call.budget_ms / 1000 * SHARE_FOR_READING) as in_time:
             await self._read_all(engine, targets, reading)
             if reading.allowance.is_used_up and patterns.by_words and len(patterns.needles) > 1:
-                patterns = await self._without_common_words(engine, targets, patterns)
-                reading = _Reading(Tally(patterns))
-                await self._read_all(engine, targets, reading)
+                searchable = [target for target in targets if target.project.id not in reading.failures]
+                again = _Reading(Tally(await self._without_common_words(engine, searchable, patterns)))
+                await self._read_all(engine, targets, again)
+                reading = again
         reading.is_late = in_time.cancelled_caught
         _raise_failure(reading, targets, call.budget_ms)
         if not reading.tally.files and not reading.is_late:
             notes += await self._explain(engine, targets, reading)
-        return _answer(engine, call, reading, notes)
+        return _answer(engine, call, reading, len(targets), notes)
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Whether an engine runs, which one, and its version."""
@@ -139,14 +141,14 @@ class GrepExpert:
         with anyio.move_on_after(EXPLAIN_SECONDS):
             for target in targets[:EXPLAINED_PROJECTS]:
                 if report := reading.reports.get(target.project.id):
-                    notes += await explain_nothing(engine, self._config, target, report.tracked_ignored)
+                    notes += await explain_nothing(engine, self._config, target, report)
         return notes
 
 
 def _targets_of(call: ExpertCall) -> tuple[list[Target], list[str]]:
     """(what to search, notes on projects that have no such path)."""
     scope = read_scope_path(call.path)
-    globs = globs_for_language(call.language)
+    globs_for_language(call.language)  # refuses an unknown one before anything runs
     targets: list[Target] = []
     notes: list[str] = []
     for project in call.projects:
@@ -154,7 +156,7 @@ def _targets_of(call: ExpertCall) -> tuple[list[Target], list[str]]:
             notes.append(f"{project.id} has no path {scope!r}")
             continue
         below = project.kind == "directory" and has_parent_ignore_file(project.root)
-        targets.append(Target(project, scope, globs, nested_roots(project, call.projects), below))
+        targets.append(Target(project, scope, call.language, nested_roots(project, call.projects), below))
     return targets, notes
 
 
@@ -171,10 +173,10 @@ def _raise_failure(reading: _Reading, targets: Sequence[Target], budget_ms: int)
         )
 
 
-def _answer(engine: Engine, call: ExpertCall, reading: _Reading, notes: list[str]) -> ExpertResult:
+def _answer(engine: Engine, call: ExpertCall, reading: _Reading, asked: int, notes: list[str]) -> ExpertResult:
     reports = [reading.reports[p.id] for p in call.projects if p.id in reading.reports]
     # Where one run was cut short its count is missing, and a count of the others would be too small.
-    counted = reports if len(reports) == len(call.projects) and all(r.files for r in reports) else []
+    counted = reports if len(reports) == asked and all(r.files for r in reports) else []
     places = rank_places(reading.tally, call.intent, call.limit, files=sum(r.files for r in counted))
     notes += [note for report in reports for note in report.notes]
     notes += _reading_notes(engine, reading)
@@ -212,7 +214,7 @@ def _partial(reading: _Reading, budget_ms: int) -> str | None:
 
 
 def _hit(place: Place, *, exact: bool) -> Hit:
-    flags = ("long-line",) * place.is_cut + ("binary",) * place.is_binary + ("path-not-utf8",) * (not _is_utf8(place.path))
+    flags = ("long-line",) * place.is_cut + ("binary",) * place.is_binary + ("path-not-utf8",) * (not is_utf8(place.path))
     return Hit(
         project=place.project,
         path=place.path,
@@ -222,11 +224,3 @@ def _hit(place: Place, *, exact: bool) -> Hit:
         native_score=place.score,
         flags=flags,
     )
-
-
-def _is_utf8(path: str) -> bool:
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -14,15 +14,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line
+from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line, for_system, is_utf8
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.errors import ExpertError, FailureClass
 
-MAX_LINES_PER_FILE = 500
+MAX_LINES_PER_FILE = 2000
 """Matching lines of one file that ripgrep reports; counts are dampened, so that more would not change the ranking."""
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 _BAD_PATTERN = ("regex parse error", "size limit", "not allowed in a regex", "error parsing")
-# A quote inside a JSON string stands behind a backslash, so that these bytes cannot be part of a string.
+# A quote inside a JSON string stands behind a backslash, so that none of these can be part of a string.
+_MATCH, _TEXT, _NUMBER = b'{"type":"match"', b'},"lines":{"text":', b'},"line_number":'
 _AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+)')
 _SUBMATCH = re.compile(r'"match":\{"text":("(?:[^"\\]|\\.)*")\}')
 _SUBMATCHES_KEPT = 4096
@@ -42,7 +43,8 @@ def ripgrep_listing(
         argv += ["--max-filesize", str(max_file_bytes)]
     if not is_git:
         argv.append("--no-require-git")
-    for root in nested:
+    # A name that is not UTF-8 cannot be in a glob; what is found below it is left out afterwards.
+    for root in (name for name in nested if is_utf8(name)):
         argv += ["--glob", "!/" + _GLOB_SPECIAL.sub(r"\\\1", root)]
     for glob in globs:
         argv += ["--type-add", f"scoped:{glob}"]
@@ -69,7 +71,7 @@ def _pattern_options(patterns: Patterns) -> list[str]:
     if patterns.whole_words:
         argv.append("--word-regexp")
     for spelling in patterns.spellings:
-        argv += ["-e", spelling]
+        argv += ["-e", for_system(spelling)]
     return argv
 
 
@@ -138,6 +140,20 @@ class RipgrepReader:
         return long
 
     def _read(self, record: bytes) -> MatchEvent | None:
+        return self._read_plain_match(record) or self._read_any(record)
+
+    def _read_plain_match(self, record: bytes) -> LineMatch | None:
+        """A match in its usual form, a third of the time of parsing all of it; None for any other record."""
+        text_at = record.find(_TEXT) if record.startswith(_MATCH) else -1
+        text_end = record.find(_NUMBER, text_at)
+        if text_at < 0 or text_end < 0:
+            return None
+        text: str = json.loads(record[text_at + len(_TEXT) : text_end].decode())
+        number_at = text_end + len(_NUMBER)
+        line = int(record[number_at : record.index(b",", number_at)])
+        return LineMatch(self._path, line, text) if len(text) <= self._max_columns else None
+
+    def _read_any(self, record: bytes) -> MatchEvent | None:
         parsed: dict[str, Any] = json.loads(record.decode())
         data: dict[str, Any] = parsed["data"]
         match parsed["type"]:
@@ -190,7 +206,7 @@ class _LongRecord:
 
 
 def _path_of(data: dict[str, str]) -> str:
-    path = data["text"] if "text" in data else os.fsdecode(base64.b64decode(data["bytes"]))
+    path = for_system(data["text"]) if "text" in data else os.fsdecode(base64.b64decode(data["bytes"]))
     return path.removeprefix("./")
 
 
