@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 LINE_KEPT = 64 * 1024
 """Bytes of one output record that are held in memory; the rest of a longer one is read and dropped."""
@@ -12,8 +12,7 @@ LONG_LINE_MATCHES = 50
 """Of a cut line the text of so many matches is kept, so that it is still known what was found in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineMatch:
+class LineMatch(NamedTuple):
     """One matching line: path relative to the root as the file system spells it (surrogates for bytes that are no UTF-8), 1-based line.
 
     `is_cut` says that the line is longer than what `text` has of it.

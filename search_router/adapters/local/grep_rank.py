@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from search_router.adapters.local.grep_definitions import defined_name, definition_weight
 from search_router.adapters.local.grep_matches import FileEnd, LineMatch
@@ -44,8 +45,7 @@ class Place:
     is_binary: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SeenLine:
+class SeenLine(NamedTuple):
     """A matching line: indexes of the needles in it, those in a name that it defines, and its weight as an exact match."""
 
     line: int
@@ -73,6 +73,7 @@ class Tally:
         self.patterns = patterns
         self.files: dict[tuple[str, str], FileTally] = {}
         self._folded = tuple(needle.casefold() for needle in patterns.needles)
+        self._read = self._read_words if patterns.by_words else self._read_exact
 
     def see(self, project: str, match: LineMatch) -> None:
         """Count one matching line."""
@@ -80,8 +81,7 @@ class Tally:
         file = self.files.get(key)
         if file is None:
             file = self.files[key] = FileTally(project, match.path, [0.0] * len(self._folded))
-        read = self._read_words if self.patterns.by_words else self._read_exact
-        file.lines.append(read(match, file.counts))
+        file.lines.append(self._read(match, file.counts))
 
     def end(self, project: str, end: FileEnd) -> None:
         """Note whether a NUL byte ended the reading of a file."""
@@ -89,25 +89,27 @@ class Tally:
             file.is_binary = end.is_binary
 
     def _read_words(self, match: LineMatch, counts: list[float]) -> SeenLine:
-        text = match.text
+        # Called for every matching line, twenty thousand times for common words: as few calls as can be.
+        _, number, text, is_cut = match
         folded = text.casefold()
         if len(folded) != len(text):
             text = folded
-        seen: list[int] = []
+        seen: tuple[int, ...] = ()
         for index, needle in enumerate(self._folded):
             at = folded.find(needle)
             if at < 0:
                 continue
-            if _starts_word(text, folded, needle, at):
+            if at == 0 or not text[at - 1].isalnum() or _starts_word(text, folded, needle, at):
                 counts[index] += 1
-                seen.append(index)
+                seen += (index,)
             else:
                 counts[index] += INSIDE_WORD
         span = defined_name(text) if seen else None
-        defined = (
-            [i for i in seen if _starts_word(text, folded, self._folded[i], folded.find(self._folded[i], *span), span[1])] if span else []
-        )
-        return SeenLine(match.line, tuple(seen), tuple(defined), 0.0, match.is_cut)
+        if span is None:
+            return SeenLine(number, seen, (), 0.0, is_cut)
+        start, end = span
+        defined = [i for i in seen if _starts_word(text, folded, self._folded[i], folded.find(self._folded[i], start, end), end)]
+        return SeenLine(number, seen, tuple(defined), 0.0, is_cut)
 
     def _read_exact(self, match: LineMatch, counts: list[float]) -> SeenLine:
         if self.patterns.form is QueryForm.REGEX:
@@ -155,12 +157,16 @@ def _order(scored: tuple[float, str, str, FileTally]) -> tuple[float, str, str]:
 
 def _word_score(file: FileTally, needles: Sequence[str], weights: Sequence[float], intent: Intent) -> float:
     whole = sum(weights) or 1.0
-    text = sum(w * count / (count + K1) for w, count in zip(weights, file.counts, strict=True) if count) / whole
     stem = file_stem(file.path).casefold()
     directory = file.path.rpartition("/")[0].casefold()
-    name = sum(w if n in stem else DIRECTORY_SHARE * w if n in directory else 0.0 for w, n in zip(weights, needles, strict=True)) / whole
-    defined = sum(weights[i] for i in sorted({i for line in file.lines for i in line.defined})) / whole
-    score = text + STEM_WEIGHT * name + COVERAGE_WEIGHT * stem_coverage(file.path, needles) + DEFINED_WEIGHT * defined
+    text = name = 0.0
+    for weight, count, needle in zip(weights, file.counts, needles, strict=True):
+        text += weight * count / (count + K1)
+        name += weight if needle in stem else DIRECTORY_SHARE * weight if needle in directory else 0.0
+    named = {i for line in file.lines if line.defined for i in line.defined}
+    defined = sum(weights[i] for i in sorted(named)) if named else 0.0
+    coverage = stem_coverage(file.path, needles)
+    score = (text + STEM_WEIGHT * name + DEFINED_WEIGHT * defined) / whole + COVERAGE_WEIGHT * coverage
     return round(score * path_damping(file.path, needles, intent), 6)
 
 
