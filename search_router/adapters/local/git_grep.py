@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from search_router.adapters.local.git import ENVIRONMENT, git_argv, git_failure
-from search_router.adapters.local.grep_matches import LINE_KEPT, LineMatch, MatchEvent, cut_line
+from search_router.adapters.local.grep_matches import LINE_KEPT, LineMatch, MatchEvent, cut_line, for_system
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.process import Finished
 from search_router.errors import ExpertError, FailureClass
@@ -45,7 +45,7 @@ def _pattern_options(patterns: Patterns) -> list[str]:
     if patterns.whole_words:
         argv.append("--word-regexp")
     for spelling in patterns.spellings:
-        argv += ["-e", spelling]
+        argv += ["-e", for_system(spelling)]
     return argv
 
 

@@ -148,7 +148,7 @@ class GrepExpert:
 def _targets_of(call: ExpertCall) -> tuple[list[Target], list[str]]:
     """(what to search, notes on projects that have no such path)."""
     scope = read_scope_path(call.path)
-    globs = globs_for_language(call.language)
+    globs_for_language(call.language)  # refuses an unknown one before anything runs
     targets: list[Target] = []
     notes: list[str] = []
     for project in call.projects:
@@ -156,7 +156,7 @@ def _targets_of(call: ExpertCall) -> tuple[list[Target], list[str]]:
             notes.append(f"{project.id} has no path {scope!r}")
             continue
         below = project.kind == "directory" and has_parent_ignore_file(project.root)
-        targets.append(Target(project, scope, globs, nested_roots(project, call.projects), below))
+        targets.append(Target(project, scope, call.language, nested_roots(project, call.projects), below))
     return targets, notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -13,7 +14,7 @@ LONG_LINE_MATCHES = 50
 
 
 class LineMatch(NamedTuple):
-    """One matching line: path relative to the root as the file system spells it (surrogates for bytes that are no UTF-8), 1-based line.
+    """One matching line: path relative to the root in the file system's spelling (os.fsdecode), 1-based line.
 
     `is_cut` says that the line is longer than what `text` has of it.
     """
@@ -55,10 +56,15 @@ def cut_line(text: str, matched: Iterable[str], max_columns: int) -> tuple[str, 
     return " ".join((text[:max_columns], *list(matched)[:LONG_LINE_MATCHES])), True
 
 
+def for_system(text: str) -> str:
+    """Text as the operating system takes it in an argument or a path; another string only where the locale has no UTF-8."""
+    return os.fsdecode(text.encode("utf-8"))
+
+
 def is_utf8(path: str) -> bool:
-    """Whether a path is text, and not one whose bytes Python can only carry as lone surrogates."""
+    """Whether a path's bytes are UTF-8."""
     try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
+        os.fsencode(path).decode("utf-8")
+    except UnicodeDecodeError:
         return False
     return True

@@ -34,7 +34,7 @@ async def explain_nothing(engine: Engine, config: GrepConfig, target: Target, al
         notes.append(f"{of_any_size - readable} file(s) of {name} over {config.max_file_bytes} bytes were not read")
     if of_any_size:
         return tuple(notes)
-    of_any_language = await _count(listing_of(engine, config, replace(target, globs=())) + paths, root) if target.globs else 0
+    of_any_language = await _count(listing_of(engine, config, replace(target, language=None)) + paths, root) if target.language else 0
     where = f"{name}/{target.scope}" if target.scope else name
     if of_any_language:
         return (f"{where} has no file of the asked language",)

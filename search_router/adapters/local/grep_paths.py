@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
+from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
+from search_router.adapters.local.qualified_names import subtokens
 from search_router.schema import Intent
 
 TEST_DAMPING = 0.7
 SHOW_DAMPING = 0.7
 VENDORED_DAMPING = 0.5
 
-_TESTS = re.compile(
-    r"(^|/)(tests?|specs?|__tests__|testing|testdata|fixtures?|mocks?|e2e)/|(^|/)(test_|conftest\.)|[_.](test|spec)s?\.\w+$|[a-z]Tests?\.\w+$"
-)
 _SHOWS = re.compile(
-    r"(^|/)(examples?|samples?|demos?|bench(es|marks?)?|docs?|changes)/|\.(md|rst|adoc|txt)$|(^|/)(changelog|changes|news|history)(\.\w+)?$",
-    re.IGNORECASE,
-)
-_VENDORED = re.compile(
-    r"(^|/)(vendor|node_modules|third[_-]party|dist|generated)/|\.min\.(js|css)$|(_pb2\.py|\.pb\.go|\.map|\.lock|-lock\.json)$",
+    r"(^|/)(examples?|samples?|demos?|bench(es|marks?)?|docs?|changes|fixtures?|mocks?)/|\.(md|rst|adoc|txt)$"
+    r"|(^|/)(changelog|changes|news|history)(\.\w+)?$",
     re.IGNORECASE,
 )
 _ASKS_FOR_TESTS = ("test", "spec", "fixtur", "mock")
 _ASKS_FOR_SHOWS = ("exampl", "sampl", "demo", "bench", "doc", "change", "readme", "tutorial", "guide")
 _ASKS_FOR_VENDORED = ("vendor", "generat", "third", "lock")
-_SUBWORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _NAMELESS = frozenset({"mod", "index", "init", "__init__", "lib", "main", "__main__"})
 _SHORTEST_PREFIX = 4
-
-
-@lru_cache(maxsize=4096)
-def subwords(name: str) -> tuple[str, ...]:
-    """The words of an identifier or file name in lower case: `HTTPServer_v2` has http, server, v, 2."""
-    return tuple(word.casefold() for word in _SUBWORD.findall(name))
 
 
 def file_stem(path: str) -> str:
@@ -47,18 +35,18 @@ def file_stem(path: str) -> str:
 def path_damping(path: str, needles: Sequence[str], intent: Intent) -> float:
     """A factor of 0 to 1 for tests, examples and prose, vendored and generated files, unless the question asks for such files."""
     factor = 1.0
-    if _TESTS.search(path) and not _asks(needles, _ASKS_FOR_TESTS):
+    if is_test_path(path) and not _asks(needles, _ASKS_FOR_TESTS):
         factor *= TEST_DAMPING
     if _SHOWS.search(path) and intent is not Intent.DOCS and not _asks(needles, _ASKS_FOR_SHOWS):
         factor *= SHOW_DAMPING
-    if _VENDORED.search(path) and not _asks(needles, _ASKS_FOR_VENDORED):
+    if (is_vendored_path(path) or is_generated_path(path)) and not _asks(needles, _ASKS_FOR_VENDORED):
         factor *= VENDORED_DAMPING
     return factor
 
 
 def stem_coverage(path: str, needles: Sequence[str]) -> float:
     """How much of the file's name the question says, 0 to 1: both of `cookie_jar` for cookie and jar, a third of `web_file_cookie`."""
-    words = subwords(file_stem(path))
+    words = subtokens(file_stem(path))
     return sum(any(_related(word, needle) for needle in needles) for word in words) / max(1, len(words))
 
 

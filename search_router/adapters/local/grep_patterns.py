@@ -7,31 +7,12 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from search_router.adapters.local.qualified_names import stem
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import QueryForm, SubQuery
 
 MAX_TERMS = 32
 _WORD = re.compile(r"\w+")
-_ENDINGS = (
-    "izations",
-    "ization",
-    "ations",
-    "ation",
-    "ingly",
-    "ments",
-    "ings",
-    "ment",
-    "ing",
-    "ies",
-    "ied",
-    "ely",
-    "ers",
-    "ed",
-    "ly",
-    "es",
-    "s",
-)
-_SHORTEST_STEM = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +49,7 @@ def read_patterns(query: SubQuery) -> Patterns:
     if by_words:
         terms = tuple(term.strip() for term in terms)
         longer = tuple(term for term in terms if len(term) > 1 or not term.isascii())
-        terms = tuple(stem_of(term.casefold()) for term in longer or terms)
+        terms = tuple(shared_part(term.casefold()) for term in longer or terms)
     distinct = tuple(dict.fromkeys(term for term in terms if term))
     if not distinct:
         raise ExpertError(FailureClass.REJECTED, "The sub-query has no term to search for.", remedy="Name at least one word.")
@@ -107,19 +88,9 @@ def _spellings(needles: Sequence[str], *, fixed: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*needles, *decomposed)))
 
 
-def stem_of(word: str) -> str:
-    """The part of an English word that its relatives share: `handling` and `handler` have `handl`. A prefix of the word, always.
-
-    Light on purpose: one ending is taken, at least four letters stay. Words with anything but ASCII letters stay as they are.
-    """
-    if not (word.isascii() and word.isalpha()) or word.endswith("ss"):
-        return word
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-            word = word[: -len(ending)]
-            break
-    doubled = len(word) > _SHORTEST_STEM + 1 and word[-1] == word[-2] and word[-1] not in "lsz"
-    return word[:-1] if doubled else word
+def shared_part(word: str) -> str:
+    """The beginning that a word has in common with its relatives: of `handling` and `handler`, `handl`. Only plain English is cut."""
+    return stem(word) if word.isascii() and word.isalpha() else word
 
 
 def _check_term(term: str) -> None:

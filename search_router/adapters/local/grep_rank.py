@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from search_router.adapters.local.grep_definitions import defined_name, definition_weight
 from search_router.adapters.local.grep_matches import FileEnd, LineMatch
-from search_router.adapters.local.grep_paths import file_stem, path_damping, stem_coverage, subwords
+from search_router.adapters.local.grep_paths import file_stem, path_damping, stem_coverage
 from search_router.adapters.local.grep_patterns import Patterns
+from search_router.adapters.local.qualified_names import subtokens
 from search_router.schema import Intent, QueryForm
 
 K1 = 2.0
@@ -206,7 +207,7 @@ def _window_value(lines: Sequence[SeenLine], weights: Sequence[float]) -> float:
 def _rank_exact(tally: Tally, intent: Intent, limit: int, files: int) -> Iterator[Place]:
     needles = tally.patterns.needles
     for file in tally.files.values():
-        words = {word for needle in needles for word in subwords(needle)} if tally.patterns.fixed else set[str]()
+        words = {word for needle in needles for word in subtokens(needle)} if tally.patterns.fixed else set[str]()
         base = 0.15 * math.log2(1 + len(file.lines)) - 0.01 * file.path.count("/")
         base += 0.5 * (stem_coverage(file.path, tuple(words)) if words else 0.0)
         damping = path_damping(file.path, needles, intent)

@@ -24,7 +24,7 @@ from search_router.adapters.local.grep_engine import Engine
 from search_router.adapters.local.grep_matches import FileEnd, LineMatch, MatchReader, RunEnd
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.local.grep_rank import Tally
-from search_router.adapters.local.grep_scope import Ownership, is_of_language, is_real_file
+from search_router.adapters.local.grep_scope import Ownership, globs_for_language, is_of_language, is_real_file
 from search_router.adapters.local.ripgrep import RipgrepReader, judge_ripgrep, ripgrep_count, ripgrep_listing, ripgrep_search
 from search_router.adapters.process import open_child
 from search_router.config.schema import GrepConfig
@@ -45,7 +45,7 @@ class Target:
 
     project: Project
     scope: str
-    globs: tuple[str, ...]
+    language: str | None
     nested: tuple[str, ...]
     is_below_ignore_file: bool = False
 
@@ -66,7 +66,7 @@ class Target:
     def holds(self, path: str) -> bool:
         """Whether a path that the engine reported is inside the scope and of the language."""
         inside = not self.scope or path == self.scope or path.startswith(self.scope + "/")
-        return inside and is_of_language(path, self.globs)
+        return inside and is_of_language(path, self.language)
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ def listing_of(engine: Engine, config: GrepConfig, target: Target, *, tracked_on
         max_file_bytes=None if any_size else config.max_file_bytes,
         is_git=target.is_git,
         nested=() if tracked_only else target.nested,
-        globs=() if tracked_only else target.globs,
+        globs=() if tracked_only else globs_for_language(target.language),
     )
     return [*listing, "--no-ignore-parent"] if target.is_below_ignore_file else listing
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line, is_utf8
+from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line, for_system, is_utf8
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.errors import ExpertError, FailureClass
 
@@ -71,7 +71,7 @@ def _pattern_options(patterns: Patterns) -> list[str]:
     if patterns.whole_words:
         argv.append("--word-regexp")
     for spelling in patterns.spellings:
-        argv += ["-e", spelling]
+        argv += ["-e", for_system(spelling)]
     return argv
 
 
@@ -206,7 +206,7 @@ class _LongRecord:
 
 
 def _path_of(data: dict[str, str]) -> str:
-    path = data["text"] if "text" in data else os.fsdecode(base64.b64decode(data["bytes"]))
+    path = for_system(data["text"]) if "text" in data else os.fsdecode(base64.b64decode(data["bytes"]))
     return path.removeprefix("./")
 
 
