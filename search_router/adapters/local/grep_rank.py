@@ -124,32 +124,40 @@ class Tally:
         return SeenLine(match.line, tuple(seen), (), weight, match.is_cut)
 
 
-def rank_places(tally: Tally, intent: Intent, limit: int, *, files: int = 0) -> tuple[Place, ...]:
-    """The best `limit` places. `files` counts all that was searched, also without matches; 0 when nobody counted."""
-    rank = _rank_words if tally.patterns.by_words else _rank_exact
-    places = rank(tally, intent, limit, files)
+def rank_places(tally: Tally, intent: Intent, limit: int, *, files: int = 0, frequency: Sequence[int] | None = None) -> tuple[Place, ...]:
+    """The best `limit` places.
+
+    `files` counts all that was searched, also without matches; 0 when nobody counted. `frequency` is in how many of them each needle
+    is, when not all of those with matches are in the tally.
+    """
+    places = _rank_words(tally, intent, limit, frequency, files) if tally.patterns.by_words else _rank_exact(tally, intent)
     return tuple(sorted(places, key=lambda p: (-p.score, p.project, p.path, p.start_line))[:limit])
 
 
-def _rank_words(tally: Tally, intent: Intent, limit: int, files: int) -> Iterator[Place]:
-    needles = tally.patterns.needles
+def score_files(
+    found: Sequence[FileTally], patterns: Patterns, intent: Intent, frequency: Sequence[int], files: int
+) -> list[tuple[float, str, str, FileTally]]:
+    """(negative score, project, path, file) of files found by words, best first."""
+    weights = _weights(frequency, max(files, len(found), *frequency))
+    scored = [(-_word_score(file, patterns.needles, weights, intent), file.project, file.path, file) for file in found]
+    return sorted(scored, key=_order)
+
+
+def _rank_words(tally: Tally, intent: Intent, limit: int, frequency: Sequence[int] | None, files: int) -> Iterator[Place]:
     found = list(tally.files.values())
-    total = max(files, len(found))
-    frequency = [sum(file.counts[i] > 0 for file in found) for i in range(len(needles))]
-    weights = _weights(frequency, total, tally.patterns.common)
-    scored = sorted(((-_word_score(file, needles, weights, intent), file.project, file.path, file) for file in found), key=_order)
-    for negative, _, _, file in scored[:limit]:
+    if frequency is None:
+        frequency = [sum(file.counts[i] > 0 for file in found) for i in range(len(tally.patterns.needles))]
+    weights = _weights(frequency, max(files, len(found), *frequency))
+    for negative, _, _, file in score_files(found, tally.patterns, intent, frequency, files)[:limit]:
         windows = _best_windows(file.lines, weights)
         for position, (value, lines) in enumerate(windows):
             share = SECOND_DECAY * value / windows[0][0] if position and windows[0][0] else 1.0
             yield _place(file, lines, -negative * share)
 
 
-def _weights(frequency: Sequence[int], total: int, common: frozenset[int]) -> list[float]:
-    """Inverse document frequency of each needle; one that was not searched for by itself is worth half of the least of the others."""
-    weights = [math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in frequency]
-    least = min((w for i, w in enumerate(weights) if i not in common), default=0.0)
-    return [least / 2 if i in common else w for i, w in enumerate(weights)]
+def _weights(frequency: Sequence[int], total: int) -> list[float]:
+    """Inverse document frequency of each needle."""
+    return [math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in frequency]
 
 
 def _order(scored: tuple[float, str, str, FileTally]) -> tuple[float, str, str]:
@@ -204,7 +212,7 @@ def _window_value(lines: Sequence[SeenLine], weights: Sequence[float]) -> float:
     return sum(weights[i] for i in found) + DEFINED_WEIGHT * sum(weights[i] for i in defined)
 
 
-def _rank_exact(tally: Tally, intent: Intent, limit: int, files: int) -> Iterator[Place]:
+def _rank_exact(tally: Tally, intent: Intent) -> Iterator[Place]:
     needles = tally.patterns.needles
     for file in tally.files.values():
         words = {word for needle in needles for word in subtokens(needle)} if tally.patterns.fixed else set[str]()

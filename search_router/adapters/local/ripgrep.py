@@ -57,8 +57,8 @@ def ripgrep_search(listing: Sequence[str], patterns: Patterns, paths: Sequence[s
 
 
 def ripgrep_count(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
-    """The command line that prints the text of every match alone, a line each, to be counted."""
-    bare = ("--only-matching", "--no-filename", "--no-line-number", "--no-heading", "--color", "never")
+    """The command line that prints `path NUL match` for every match, a line each, and how many files were searched."""
+    bare = ("--only-matching", "--with-filename", "--null", "--no-line-number", "--no-heading", "--color", "never", "--stats")
     return [*listing, *bare, *_pattern_options(patterns), "--", *paths]
 
 
