@@ -124,16 +124,19 @@ class GrepExpert:
         reading = _Reading(Tally(patterns), census=(census := Census(patterns)))
         runs = {target.project.id: self._run(engine, target, reading) for target in targets}
         await _each(targets, reading, lambda target: runs[target.project.id].count(census))
-        files = census.best_files(call.intent, call.limit, _files_searched(reading, len(targets)))
+        searched = _files_searched(reading, len(targets))
+        files = census.best_files(call.intent, call.limit, searched)
+        reading.tally = Tally(census.telling_patterns(files, searched))
 
         async def read(target: Target) -> RunReport | None:
             run, project = runs[target.project.id], target.project.id
             for named in (False, True):
                 if paths := [path for id, path in files if id == project and ((id, path) in census.named) is named]:  # noqa: A001
-                    await run.read(paths, named=named)
+                    await run.read(paths, reading.tally, named=named)
             return reading.reports.get(project)
 
         await _each(targets, reading, read)
+        census.complete(reading.tally)
         return reading
 
     def _run(self, engine: Engine, target: Target, reading: _Reading) -> ProjectRun:

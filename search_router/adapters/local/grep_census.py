@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from search_router.adapters.local.grep_patterns import Patterns
-from search_router.adapters.local.grep_rank import FileTally, score_files
+from search_router.adapters.local.grep_patterns import Patterns, keep_needles
+from search_router.adapters.local.grep_rank import FileTally, Tally, score_files, word_weights
 from search_router.schema import Intent
 
 FileKey = tuple[str, str]
@@ -23,6 +23,8 @@ FILES_A_PLACE = 3
 """So many files for each place that is wanted: what a count cannot see (a definition, the start of a word) moves files about."""
 LINES_READ, LEAST_FILES, MOST_LINES = 2_500, 20, 12_000
 """Files are chosen until they have so many matches; at least so many files, unless those would have far too many."""
+TELLING = 0.35
+"""A word with less than this share of the best word's weight is not worth a line of its own, where there are too many lines."""
 _SEARCHED = re.compile(rb"^(\d+) files searched$", re.MULTILINE)
 
 
@@ -72,6 +74,28 @@ class Census:
                 break
             chosen.append((project, path))
         return chosen
+
+    def telling_patterns(self, chosen: Sequence[FileKey], files: int) -> Patterns:
+        """The patterns whose lines are worth reading in the chosen files; the others are still seen on those lines.
+
+        The commonest words go first, until the lines are few enough or only words remain that tell much.
+        """
+        frequency = self.frequency
+        weights = word_weights(frequency, max(files, len(self.counts), *frequency))
+        matches = [sum(self.counts[key][i] for key in chosen) for i in range(len(weights))]
+        kept = set(range(len(weights)))
+        for index in sorted(kept, key=lambda i: (weights[i], i)):
+            if sum(matches[i] for i in kept) <= LINES_READ or weights[index] >= TELLING * max(weights):
+                break
+            kept.remove(index)
+        return keep_needles(self.patterns, kept)
+
+    def complete(self, tally: Tally) -> None:
+        """Give the tally the counts of the words whose lines were not all read."""
+        unread = [i for i, needle in enumerate(tally.patterns.needles) if needle not in tally.patterns.spellings]
+        for key, file in tally.files.items():
+            for index in unread:
+                file.counts[index] = max(file.counts[index], self.counts[key][index] if key in self.counts else 0.0)
 
 
 def _composed(spelling: str) -> str:

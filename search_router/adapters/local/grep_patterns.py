@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from search_router.adapters.local.qualified_names import stem
 from search_router.errors import ExpertError, FailureClass
@@ -65,6 +65,12 @@ def read_patterns(query: SubQuery) -> Patterns:
         whole_words=query.form is QueryForm.SYMBOL,
         dropped=len(distinct) - len(needles),
     )
+
+
+def keep_needles(patterns: Patterns, kept: Collection[int]) -> Patterns:
+    """Patterns that find only these needles, and know of all."""
+    needles = [needle for index, needle in enumerate(patterns.needles) if index in kept]
+    return replace(patterns, spellings=_spellings(needles, fixed=patterns.fixed))
 
 
 def _spellings(needles: Sequence[str], *, fixed: bool) -> tuple[str, ...]:

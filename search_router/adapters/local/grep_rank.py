@@ -47,11 +47,11 @@ class Place:
 
 
 class SeenLine(NamedTuple):
-    """A matching line: indexes of the needles in it, those in a name that it defines, and its weight as an exact match."""
+    """A matching line: the needles in it and those in a name that it defines, each as bits, and its weight as an exact match."""
 
     line: int
-    needles: tuple[int, ...]
-    defined: tuple[int, ...]
+    needles: int
+    defined: int
     weight: float
     is_cut: bool
 
@@ -95,33 +95,33 @@ class Tally:
         folded = text.casefold()
         if len(folded) != len(text):
             text = folded
-        seen: tuple[int, ...] = ()
+        seen = defined = 0
         for index, needle in enumerate(self._folded):
             at = folded.find(needle)
             if at < 0:
                 continue
             if at == 0 or not text[at - 1].isalnum() or _starts_word(text, folded, needle, at):
                 counts[index] += 1
-                seen += (index,)
+                seen |= 1 << index
             else:
                 counts[index] += INSIDE_WORD
-        span = defined_name(text) if seen else None
-        if span is None:
-            return SeenLine(number, seen, (), 0.0, is_cut)
-        start, end = span
-        defined = [i for i in seen if _starts_word(text, folded, self._folded[i], folded.find(self._folded[i], start, end), end)]
-        return SeenLine(number, seen, tuple(defined), 0.0, is_cut)
+        if seen and (span := defined_name(text)) is not None:
+            start, end = span
+            for index, needle in enumerate(self._folded):
+                if seen >> index & 1 and _starts_word(text, folded, needle, folded.find(needle, start, end), end):
+                    defined |= 1 << index
+        return SeenLine(number, seen, defined, 0.0, is_cut)
 
     def _read_exact(self, match: LineMatch, counts: list[float]) -> SeenLine:
         if self.patterns.form is QueryForm.REGEX:
             counts[0] += 1
-            return SeenLine(match.line, (0,), (), 1.0 if defined_name(match.text) else 0.0, match.is_cut)
+            return SeenLine(match.line, 1, 0, 1.0 if defined_name(match.text) else 0.0, match.is_cut)
         seen = [i for i, needle in enumerate(self.patterns.needles) if needle in match.text]
         weight = max((definition_weight(match.text, self.patterns.needles[i]) for i in seen), default=0.0)
         weight += 0.5 * max(0, len(seen) - 1) + 0.5 * any(_is_whole(match.text, self.patterns.needles[i]) for i in seen)
         for index in seen:
             counts[index] += 1
-        return SeenLine(match.line, tuple(seen), (), weight, match.is_cut)
+        return SeenLine(match.line, sum(1 << index for index in seen), 0, weight, match.is_cut)
 
 
 def rank_places(tally: Tally, intent: Intent, limit: int, *, files: int = 0, frequency: Sequence[int] | None = None) -> tuple[Place, ...]:
@@ -138,7 +138,7 @@ def score_files(
     found: Sequence[FileTally], patterns: Patterns, intent: Intent, frequency: Sequence[int], files: int
 ) -> list[tuple[float, str, str, FileTally]]:
     """(negative score, project, path, file) of files found by words, best first."""
-    weights = _weights(frequency, max(files, len(found), *frequency))
+    weights = word_weights(frequency, max(files, len(found), *frequency))
     scored = [(-_word_score(file, patterns.needles, weights, intent), file.project, file.path, file) for file in found]
     return sorted(scored, key=_order)
 
@@ -147,7 +147,7 @@ def _rank_words(tally: Tally, intent: Intent, limit: int, frequency: Sequence[in
     found = list(tally.files.values())
     if frequency is None:
         frequency = [sum(file.counts[i] > 0 for file in found) for i in range(len(tally.patterns.needles))]
-    weights = _weights(frequency, max(files, len(found), *frequency))
+    weights = word_weights(frequency, max(files, len(found), *frequency))
     for negative, _, _, file in score_files(found, tally.patterns, intent, frequency, files)[:limit]:
         windows = _best_windows(file.lines, weights)
         for position, (value, lines) in enumerate(windows):
@@ -155,7 +155,7 @@ def _rank_words(tally: Tally, intent: Intent, limit: int, frequency: Sequence[in
             yield _place(file, lines, -negative * share)
 
 
-def _weights(frequency: Sequence[int], total: int) -> list[float]:
+def word_weights(frequency: Sequence[int], total: int) -> list[float]:
     """Inverse document frequency of each needle."""
     return [math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in frequency]
 
@@ -172,8 +172,10 @@ def _word_score(file: FileTally, needles: Sequence[str], weights: Sequence[float
     for weight, count, needle in zip(weights, file.counts, needles, strict=True):
         text += weight * count / (count + K1)
         name += weight if needle in stem else DIRECTORY_SHARE * weight if needle in directory else 0.0
-    named = {i for line in file.lines if line.defined for i in line.defined}
-    defined = sum(weights[i] for i in sorted(named)) if named else 0.0
+    named = 0
+    for line in file.lines:
+        named |= line.defined
+    defined = _weight_of(named, weights)
     coverage = stem_coverage(file.path, needles)
     score = (text + STEM_WEIGHT * name + DEFINED_WEIGHT * defined) / whole + COVERAGE_WEIGHT * coverage
     return round(score * path_damping(file.path, needles, intent), 6)
@@ -183,33 +185,45 @@ def _best_windows(lines: Sequence[SeenLine], weights: Sequence[float]) -> list[t
     """(value, lines) of up to three windows that share no line, best first, at least one."""
     lines = sorted(lines, key=lambda line: line.line)
     spans: list[tuple[float, int, int]] = []
+    values: dict[tuple[int, int], float] = {}
     start = 0
     for end, last in enumerate(lines):
         while last.line - lines[start].line >= WINDOW_LINES:
             start += 1
-        spans.append((-_window_value(lines[start : end + 1], weights), start, end))
+        content = _content(lines[start : end + 1])
+        if content not in values:
+            values[content] = _weight_of(content[0], weights) + DEFINED_WEIGHT * _weight_of(content[1], weights)
+        spans.append((-values[content], start, end))
     best: list[tuple[float, int, int]] = []
     for value, first, last in sorted(spans):
         if best and (len(best) == WINDOWS_PER_FILE or -value < SECOND_WINDOW * -best[0][0]):
             break
         if all(last < taken_first or first > taken_last for _, taken_first, taken_last in best):
             best.append((value, first, last))
-    return [(-value, _trim_window(lines[first : last + 1], -value, weights)) for value, first, last in best]
+    return [(-value, _trim_window(lines[first : last + 1])) for value, first, last in best]
 
 
-def _trim_window(lines: Sequence[SeenLine], value: float, weights: Sequence[float]) -> Sequence[SeenLine]:
-    """The fewest lines that are worth as much: what adds nothing at the end goes first, then at the start."""
-    while len(lines) > 1 and _window_value(lines[:-1], weights) == value:
+def _trim_window(lines: Sequence[SeenLine]) -> Sequence[SeenLine]:
+    """The fewest lines that have as much in them: what adds nothing at the end goes first, then at the start."""
+    content = _content(lines)
+    while len(lines) > 1 and _content(lines[:-1]) == content:
         lines = lines[:-1]
-    while len(lines) > 1 and _window_value(lines[1:], weights) == value:
+    while len(lines) > 1 and _content(lines[1:]) == content:
         lines = lines[1:]
     return lines
 
 
-def _window_value(lines: Sequence[SeenLine], weights: Sequence[float]) -> float:
-    found = sorted({i for line in lines for i in line.needles})
-    defined = sorted({i for line in lines for i in line.defined})
-    return sum(weights[i] for i in found) + DEFINED_WEIGHT * sum(weights[i] for i in defined)
+def _content(lines: Sequence[SeenLine]) -> tuple[int, int]:
+    """The needles of some lines, and those in names that they define, as bits."""
+    found = defined = 0
+    for line in lines:
+        found |= line.needles
+        defined |= line.defined
+    return found, defined
+
+
+def _weight_of(needles: int, weights: Sequence[float]) -> float:
+    return sum(weight for index, weight in enumerate(weights) if needles >> index & 1)
 
 
 def _rank_exact(tally: Tally, intent: Intent) -> Iterator[Place]:

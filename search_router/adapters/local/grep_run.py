@@ -176,8 +176,9 @@ class ProjectRun:
         self._is_counted = True
         return self._report
 
-    async def read(self, paths: Sequence[str], *, named: bool) -> None:
-        """Read the lines of these files alone, which a census found; `named` as there. Raises as `search`."""
+    async def read(self, paths: Sequence[str], tally: Tally, *, named: bool) -> None:
+        """Read the lines of these files alone, which a census found, into this tally; `named` as there. Raises as `search`."""
+        self._tally = tally
         # ripgrep reads a file that is named whatever the rules say; git grep has to be told which kind it is.
         listing = listing_of(self._engine, self._config, self._target, tracked_only=named or self._engine.name == "ripgrep")
         await self._run(listing, [f"./{path}" for path in paths])
