@@ -189,7 +189,10 @@ def _how_far(log: CommitLog, scan: Scan) -> str:
         return f"pickaxe for {term!r} stopped: {scan.failure}"
     if scan.far_done:
         return f"pickaxe for {term!r} found the first change, but not all later ones were searched; ask again"
-    if scan.reached is None:
+    reached = None if scan.reached is None else log.commits([scan.reached])[scan.reached].date[:10]
+    if scan.settled is not None:
+        life = "not searched for" if reached is None else f"searched for back to {reached}"
+        return f"pickaxe for {term!r} found where it came in, no file had it just before; an earlier life was {life}; ask again"
+    if reached is None:
         return f"pickaxe for {term!r} looked only at the files that have it now; ask again"
-    reached = log.commits([scan.reached])[scan.reached]
-    return f"pickaxe for {term!r} read back to {reached.date[:10]}; older commits not searched, ask again"
+    return f"pickaxe for {term!r} read back to {reached}; older commits not searched, ask again"
