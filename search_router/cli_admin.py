@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from search_router.cli_frame import CONFIG_EXIT, echo_json, json_option, run, workspace_options
+from search_router.cli_frame import CONFIG_EXIT, RECEIPT_EXIT, echo_json, json_option, run, workspace_options
 from search_router.errors import ConfigError, SearchRouterError
 
 
@@ -73,6 +73,7 @@ def show_receipt(receipt_id: str, roots: Sequence[Path], flags: Sequence[str], a
 @receipts.command("verify")
 @click.argument("receipt_ids", nargs=-1)
 @click.option("--all", "whole", is_flag=True, help="Every log of the store, with its chain.")
+@click.option("--log", "logs", multiple=True, help="One whole log; repeatable.")
 @click.option("--last", is_flag=True, help="The newest receipt.")
 @click.option("--key", "keys", multiple=True, type=click.Path(path_type=Path), help="Public key (PEM) to trust; default: our own.")
 @click.option("--response", type=click.File("rb"), help="The JSON answer that the receipt should be about.")
@@ -81,6 +82,7 @@ def show_receipt(receipt_id: str, roots: Sequence[Path], flags: Sequence[str], a
 def verify_receipts(
     receipt_ids: Sequence[str],
     whole: bool,
+    logs: Sequence[str],
     last: bool,
     keys: Sequence[Path],
     response: Any,
@@ -91,12 +93,13 @@ def verify_receipts(
     """Verify RECEIPT_IDS, the newest receipt, or whole logs. Exit code: 0 valid · 1 invalid · 2 usage · 3 not checkable."""
     from search_router.router.checking import verify_some, verify_whole_logs
 
-    if not (receipt_ids or whole or last):
-        raise click.UsageError("Name RECEIPT_IDS, or use --last or --all.")
+    if not (receipt_ids or whole or logs or last):
+        raise click.UsageError("Name RECEIPT_IDS, or use --last, --log or --all.")
     paths = _load_or_die(roots, flags).paths
     answer = json.load(response) if response is not None else None
     try:
-        found = verify_whole_logs(paths, keys) if whole else run(lambda: verify_some(paths, keys, receipt_ids, last, answer))
+        some = not (whole or logs)
+        found = run(lambda: verify_some(paths, keys, receipt_ids, last, answer)) if some else verify_whole_logs(paths, keys, logs)
     except SearchRouterError as error:
         click.echo(f"search-router: {error.code}: {error}", err=True)
         sys.exit(3)
@@ -105,6 +108,22 @@ def verify_receipts(
     for v in () if as_json else found:
         click.echo(f"{v.verdict:<9} {v.what}" + "".join(f"\n          {line}" for line in (*v.reasons, *v.notes)))
     sys.exit(max((v.exit_code for v in found), default=3))
+
+
+@receipts.command("repair")
+@click.argument("log")
+@workspace_options
+def repair_log(log: str, roots: Sequence[Path], flags: Sequence[str]) -> None:
+    """Set a damaged LOG aside, unchanged, so that a start can make a new one. Nothing is mended: a mended log proves nothing."""
+    from search_router.receipts.claim import set_log_aside
+
+    paths = _load_or_die(roots, flags).paths
+    try:
+        where = set_log_aside(paths.receipts, log)
+    except SearchRouterError as error:
+        click.echo(f"search-router: {error.code}: {error}", err=True)
+        sys.exit(RECEIPT_EXIT)
+    click.echo(f"moved to {where}")
 
 
 @click.group()

@@ -123,22 +123,25 @@ async def open_child(
     Raises:
         ExpertError: `spawn-failed` when the program or the directory is missing or not executable.
     """
+    process: Process | None = None
     try:
-        process = await anyio.open_process(
-            list(argv),
-            cwd=cwd,
-            env=child_environment(env),
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with anyio.CancelScope(shield=True):  # milliseconds; a start that is cancelled half-way leaves a child that nobody reaps
+            process = await anyio.open_process(
+                list(argv),
+                cwd=cwd,
+                env=child_environment(env),
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         raise ExpertError(
             FailureClass.SPAWN_FAILED,
             f"Could not start {argv[0]!r}: {error}.",
             remedy="Check that it is installed: `search-router doctor`.",
         ) from error
+    assert process is not None
     try:
         yield process
     finally:

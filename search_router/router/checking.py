@@ -33,12 +33,13 @@ def trust_of(paths: StatePaths, keys: Sequence[Path]) -> Trust:
     return Trust.pinning(*(load_public_key(path) for path in keys or (Path(f"{paths.key}.pub"),)))
 
 
-def verify_whole_logs(paths: StatePaths, keys: Sequence[Path]) -> list[Checked]:
-    """Every log of the store: signatures, canonical bytes, chain. Raises ReceiptNotFound when there is none."""
+def verify_whole_logs(paths: StatePaths, keys: Sequence[Path], only: Sequence[str] = ()) -> list[Checked]:
+    """The named logs, else every log of the store: signatures, canonical bytes, chain. Raises ReceiptNotFound when there is none."""
     trust = trust_of(paths, keys)
-    logs = log_ids(paths.receipts)
-    if not logs:
-        raise ReceiptNotFound(f"There is no receipt log in {paths.receipts}.", remedy="Ask a question first.")
+    there = log_ids(paths.receipts)
+    logs = list(only) or there
+    if not logs or not set(logs) <= set(there):
+        raise ReceiptNotFound(f"There is no such receipt log in {paths.receipts}.", remedy="`search-router receipts list` shows the logs.")
     verdicts = [verify_log(log_path(paths.receipts, log), trust) for log in logs]
     return [Checked(f"log {v.log}, {v.rows} receipts", v.kind, v.reasons, v.notes) for v in verdicts]
 

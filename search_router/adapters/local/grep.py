@@ -147,7 +147,7 @@ class GrepExpert:
         with anyio.move_on_after(EXPLAIN_SECONDS):
             for target in targets[:EXPLAINED_PROJECTS]:
                 if report := reading.reports.get(target.project.id):
-                    notes += await explain_nothing(engine, self._config, target, report.tracked_ignored)
+                    notes += await explain_nothing(engine, self._config, target, report)
         return notes
 
 

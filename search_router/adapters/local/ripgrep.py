@@ -24,7 +24,8 @@ MAX_LINES_PER_FILE = 2000
 """Matching lines of one file that ripgrep reports; counts are dampened, so that more would not change the ranking."""
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 _BAD_PATTERN = ("regex parse error", "size limit", "not allowed in a regex", "error parsing")
-# A quote inside a JSON string stands behind a backslash, so that these bytes cannot be part of a string.
+# A quote inside a JSON string stands behind a backslash, so that none of these can be part of a string.
+_MATCH, _TEXT, _NUMBER = b'{"type":"match"', b'},"lines":{"text":', b'},"line_number":'
 _AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+)')
 _SUBMATCH = re.compile(r'"match":\{"text":("(?:[^"\\]|\\.)*")\}')
 _SUBMATCHES_KEPT = 4096
@@ -115,12 +116,11 @@ class RipgrepReader:
         if first < 0 or self._long is not None or max(len(chunk), len(self._held) + first) > LINE_KEPT:
             yield from self._feed_long(chunk)
             return
-        # No record in here is too long. They are parsed together: one call for some 200 of them costs half of 200 calls (measured).
         last = chunk.rfind(b"\n")
         block = bytes(self._held) + chunk[:last]
         self._held[:] = chunk[last + 1 :]
-        for record in from_json(b"[" + block.replace(b"\n", b",") + b"]"):
-            event = self._event(record)
+        for record in block.split(b"\n"):
+            event = self._read(record)
             if event is not None:
                 yield event
 
@@ -135,7 +135,7 @@ class RipgrepReader:
                 self._long = self._open_long(record)
                 event, self._long = self._long.match(self._path, self._max_columns), None
             else:
-                event = self._event(from_json(bytes(self._held) + record))
+                event = self._read(bytes(self._held) + record)
                 self._held.clear()
             if event is not None:
                 yield event
@@ -153,9 +153,24 @@ class RipgrepReader:
         self._held.clear()
         return long
 
-    def _event(self, record: dict[str, Any]) -> MatchEvent | None:
-        data: dict[str, Any] = record["data"]
-        match record["type"]:
+    def _read(self, record: bytes) -> MatchEvent | None:
+        return self._read_plain_match(record) or self._read_any(record)
+
+    def _read_plain_match(self, record: bytes) -> LineMatch | None:
+        """A match in its usual form, a third of the time of parsing all of it; None for any other record."""
+        text_at = record.find(_TEXT) if record.startswith(_MATCH) else -1
+        text_end = record.find(_NUMBER, text_at)
+        if text_at < 0 or text_end < 0:
+            return None
+        text: str = from_json(record[text_at + len(_TEXT) : text_end], cache_strings="none")
+        number_at = text_end + len(_NUMBER)
+        line = int(record[number_at : record.index(b",", number_at)])
+        return LineMatch(self._path, line, text) if len(text) <= self._max_columns else None
+
+    def _read_any(self, record: bytes) -> MatchEvent | None:
+        parsed: dict[str, Any] = from_json(record)
+        data: dict[str, Any] = parsed["data"]
+        match parsed["type"]:
             case "match":
                 text, is_cut = _text_of(data["lines"]), False
                 if len(text) > self._max_columns:
