@@ -85,7 +85,7 @@ class GrepExpert:
             await self._read_all(engine, targets, reading)
             if by_words and reading.allowance.is_used_up:
                 searchable = [target for target in targets if target.project.id not in reading.failures]
-                reading = await self._read_best(engine, searchable, call)
+                reading = await self._read_best(engine, searchable, call, reading)
         reading.is_late = in_time.cancelled_caught
         _raise_failure(reading, targets, call.budget_ms)
         if not reading.tally.files and not reading.is_late:
@@ -118,12 +118,12 @@ class GrepExpert:
 
         await _each(targets, reading, read)
 
-    async def _read_best(self, engine: Engine, targets: Sequence[Target], call: ExpertCall) -> _Reading:
+    async def _read_best(self, engine: Engine, targets: Sequence[Target], call: ExpertCall, first: _Reading) -> _Reading:
         """Count the matches of all files, then read the lines of those that can be among the best."""
         patterns = read_patterns(call.sub_query)
         reading = _Reading(Tally(patterns), census=(census := Census(patterns)))
         runs = {target.project.id: self._run(engine, target, reading) for target in targets}
-        await _each(targets, reading, lambda target: runs[target.project.id].count(census))
+        await _each(targets, reading, lambda target: runs[target.project.id].count(census, first.reports.get(target.project.id)))
         searched = _files_searched(reading, len(targets))
         files = census.best_files(call.intent, call.limit, searched)
         reading.tally = Tally(census.telling_patterns(files, searched))

@@ -25,6 +25,8 @@ LINES_READ, LEAST_FILES, MOST_LINES = 2_500, 20, 12_000
 """Files are chosen until they have so many matches; at least so many files, unless those would have far too many."""
 TELLING = 0.35
 """A word with less than this share of the best word's weight is not worth a line of its own, where there are too many lines."""
+COUNTED_AT_ONCE = 2**20
+"""Bytes. The engine writes in small pieces, and counting each on its own takes several times as long."""
 _SEARCHED = re.compile(rb"^(\d+) files searched$", re.MULTILINE)
 
 
@@ -60,7 +62,7 @@ class Census:
         counts = self.counts.get(key)
         if counts is None:
             counts = self.counts[key] = [0.0] * len(self.patterns.needles)
-        for index in self._index.get(matched.casefold(), ()):
+        for index in self._index.get(matched) or self._index.get(matched.casefold(), ()):
             counts[index] += times
 
     def best_files(self, intent: Intent, places: int, files: int) -> list[FileKey]:
@@ -107,15 +109,27 @@ class CensusReader:
 
     def __init__(self) -> None:
         self._counts: Counter[bytes] = Counter()
-        self._held = b""
+        self._held = bytearray()
 
     def feed(self, chunk: bytes) -> None:
-        """Count the records of a chunk, which may be cut anywhere."""
-        *lines, rest = (self._held + chunk).split(b"\n")
+        """Take a chunk, which may be cut anywhere."""
+        self._held += chunk
+        if len(self._held) >= COUNTED_AT_ONCE:
+            self._count()
+
+    def close(self) -> None:
+        """Count what is held."""
+        self._count()
+
+    def _count(self) -> None:
+        *lines, rest = bytes(self._held).split(b"\n")
         whole = [line for line in lines if b"\0" in line]
-        if len(whole) != len(lines):
+        tail = lines[len(whole) :]
+        if any(b"\0" in line for line in tail):
             whole, rest = _rejoin(lines, rest)
-        self._held = rest
+        elif tail:  # the statistics, or the beginning of a path
+            rest = b"\n".join((*tail, rest))
+        self._held[:] = rest
         self._counts.update(whole)
 
     @property
@@ -126,9 +140,16 @@ class CensusReader:
 
     def __iter__(self) -> Iterator[tuple[str, str, int]]:
         """(path, matched text, times)."""
+        texts: dict[bytes, str] = {}
+        last, path = b"", ""
         for record, times in self._counts.items():
-            path, _, matched = record.partition(b"\0")
-            yield os.fsdecode(path).removeprefix("./"), matched.decode("utf-8", "replace"), times
+            name, _, matched = record.partition(b"\0")
+            if name != last:  # records of one file come together
+                last, path = name, os.fsdecode(name).removeprefix("./")
+            text = texts.get(matched)
+            if text is None:
+                text = texts[matched] = matched.decode("utf-8", "replace")
+            yield path, text, times
 
 
 def _rejoin(lines: Sequence[bytes], rest: bytes) -> tuple[list[bytes], bytes]:

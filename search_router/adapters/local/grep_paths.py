@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
 from search_router.adapters.local.qualified_names import subtokens
@@ -55,19 +56,32 @@ def _nature(path: str) -> tuple[bool, bool, bool]:
 
 def stem_coverage(path: str, needles: Sequence[str]) -> float:
     """How much of the file's name the question says, 0 to 1: both of `cookie_jar` for cookie and jar, a third of `web_file_cookie`."""
-    words = _stem_words(path)
+    words = path_words(path).words
+    if not words:
+        return 0.0
+    starts = tuple(needles)
     said = 0
     for word in words:
-        for needle in needles:
-            if word.startswith(needle) or (len(word) >= _SHORTEST_PREFIX and needle.startswith(word)):
-                said += 1
-                break
-    return said / max(1, len(words))
+        if word.startswith(starts):
+            said += 1
+        elif len(word) >= _SHORTEST_PREFIX:
+            said += any(needle.startswith(word) for needle in starts)
+    return said / len(words)
+
+
+class PathWords(NamedTuple):
+    """What a file is called, in lower case: its stem, its directory, and the words of its stem."""
+
+    stem: str
+    directory: str
+    words: tuple[str, ...]
 
 
 @lru_cache(maxsize=_PATHS_KEPT)
-def _stem_words(path: str) -> tuple[str, ...]:
-    return subtokens(file_stem(path))
+def path_words(path: str) -> PathWords:
+    """Thousands of files are ranked for one question, and asked for these each time."""
+    stem = file_stem(path)
+    return PathWords(stem.casefold(), path.rpartition("/")[0].casefold(), subtokens(stem))
 
 
 def _asks(needles: Sequence[str], words: tuple[str, ...]) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from search_router.adapters.local.grep_definitions import defined_name, definition_weight
 from search_router.adapters.local.grep_matches import FileEnd, LineMatch
-from search_router.adapters.local.grep_paths import file_stem, path_damping, stem_coverage
+from search_router.adapters.local.grep_paths import path_damping, path_words, stem_coverage
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.local.qualified_names import subtokens
 from search_router.schema import Intent, QueryForm
@@ -166,8 +166,7 @@ def _order(scored: tuple[float, str, str, FileTally]) -> tuple[float, str, str]:
 
 def _word_score(file: FileTally, needles: Sequence[str], weights: Sequence[float], intent: Intent) -> float:
     whole = sum(weights) or 1.0
-    stem = file_stem(file.path).casefold()
-    directory = file.path.rpartition("/")[0].casefold()
+    stem, directory, _ = path_words(file.path)
     text = name = 0.0
     for weight, count, needle in zip(weights, file.counts, needles, strict=True):
         text += weight * count / (count + K1)

@@ -86,12 +86,12 @@ class Allowance:
 class RunReport:
     """How the search of one project went.
 
-    `files` is how many the engine read, 0 when it did not say; `tracked_ignored` files were searched in spite of an ignore
-    rule, because git tracks them.
+    `files` is how many the engine read, 0 when it did not say; `tracked_ignored` files (`./` and the path) were searched in spite of an
+    ignore rule, because git tracks them.
     """
 
     files: int = 0
-    tracked_ignored: int = 0
+    tracked_ignored: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list[str])
 
 
@@ -127,11 +127,12 @@ async def read_command(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
 
 def listing_of(engine: Engine, config: GrepConfig, target: Target, *, tracked_only: bool = False, any_size: bool = False) -> list[str]:
     """The engine's command line up to the choice of files. `tracked_only` is for files named one by one, which no filter leaves out."""
+    threads = config.threads or max(1, min(4, (os.cpu_count() or 2) // 2))
     if engine.name == "git":
-        return git_grep_listing(threads=config.threads, is_git=target.is_git, tracked_only=tracked_only)
+        return git_grep_listing(threads=threads, is_git=target.is_git, tracked_only=tracked_only)
     listing = ripgrep_listing(
         engine.program,
-        threads=config.threads,
+        threads=threads,
         max_file_bytes=None if any_size else config.max_file_bytes,
         is_git=target.is_git,
         nested=() if tracked_only else target.nested,
@@ -155,6 +156,7 @@ class ProjectRun:
         self._is_wanted = False
         self._broken: str | None = None
         self._is_counted = False
+        self._known_tracked: tuple[str, ...] | None = None
         self._report = RunReport()
 
     async def search(self) -> RunReport:
@@ -166,8 +168,9 @@ class ProjectRun:
         await self._over_files(self._run)
         return self._report
 
-    async def count(self, census: Census) -> RunReport:
-        """Count the matches of each file into the census. Raises as `search`."""
+    async def count(self, census: Census, before: RunReport | None) -> RunReport:
+        """Count the matches of each file into the census. `before` is of a search of the same call, if it ended. Raises as `search`."""
+        self._known_tracked = before.tracked_ignored if before else None
 
         async def run(listing: Sequence[str], paths: Sequence[str], named: bool) -> None:
             await self._count(census, listing, paths, named)
@@ -191,10 +194,10 @@ class ProjectRun:
                 f"The root of project {self._target.project.id!r} is gone: {self._target.project.root}.",
                 remedy="Correct workspace.roots.",
             )
-        tracked: list[str] = []
+        tracked = list(self._known_tracked or ())
         failure: ExpertError | None = None
         async with anyio.create_task_group() as tasks:
-            if self._target.is_git:
+            if self._target.is_git and self._known_tracked is None:
                 tasks.start_soon(self._list_tracked_ignored, tracked)
             try:
                 await run(listing_of(self._engine, self._config, self._target), self._target.paths, False)
@@ -203,7 +206,7 @@ class ProjectRun:
                 tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
-        self._report.tracked_ignored = len(tracked)
+        self._report.tracked_ignored = tuple(tracked)
         if tracked and not self._allowance.is_used_up:
             await run(listing_of(self._engine, self._config, self._target, tracked_only=True), tracked, True)
         if self._ownership.foreign:
@@ -226,6 +229,7 @@ class ProjectRun:
             env=GIT_GREP_ENVIRONMENT if is_git_grep else None,
             on_chunk=take,
         )
+        reader.close()
         self._found = False
         for path, matched, times in reader:
             self._found = True

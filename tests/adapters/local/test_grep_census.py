@@ -25,8 +25,11 @@ def test_records_are_counted_however_they_are_cut_and_whatever_the_paths_are(rec
     reader = CensusReader()
     for cut in cuts:
         reader.feed(data[:cut])
+        if cut % 2:
+            reader.close()
         data = data[cut:]
     reader.feed(data)
+    reader.close()
     assert Counter({(path, word): times for path, word, times in reader}) == Counter(records)
     assert reader.files_searched == 12
 
