@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import anyio
 
@@ -21,16 +22,17 @@ USABLE_SECONDS = 60.0
 class HealthWatch:
     """Health of all experts. However many requests ask, one reading runs at a time."""
 
-    def __init__(self, experts: Mapping[str, Expert], projects: tuple[Project, ...]) -> None:
+    def __init__(self, experts: Mapping[str, Expert], projects: tuple[Project, ...], clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._experts = experts
         self._projects = projects
         self._known: Mapping[str, Health] = {}
-        self._read_at = -USABLE_SECONDS
+        self._read_at = -math.inf
         self._reading: asyncio.Task[None] | None = None
 
     async def current(self) -> Mapping[str, Health]:
         """By expert id; at most USABLE_SECONDS old."""
-        age = time.monotonic() - self._read_at
+        age = self._clock() - self._read_at
         if age >= FRESH_SECONDS:
             reading = self._start()
             if age >= USABLE_SECONDS:
@@ -66,4 +68,4 @@ class HealthWatch:
             for name, expert in self._experts.items():
                 tasks.start_soon(read, name, expert)
         self._known = found
-        self._read_at = time.monotonic()
+        self._read_at = self._clock()
