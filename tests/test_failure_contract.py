@@ -233,6 +233,7 @@ async def test_cancelling_reaches_every_expert_and_leaves_a_receipt(tmp_path: Pa
         assert [e.cancelled for e in experts] == [1, 1]
         (newest,) = await router.receipts.list(1)
         assert newest.status == "cancelled"
+        assert {e["expert"]: e["status"] for e in newest.statement()["predicate"]["experts"]} == {"a": "cancelled", "b": "cancelled"}
 
 
 # ------------------------------------------------------------------ answer

@@ -6,6 +6,7 @@ import importlib.metadata
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -99,14 +100,12 @@ class SymbolsExpert:
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Which grammars are installed, with their versions. There is nothing to build beforehand: it indexes when it is asked."""
-        versions: dict[str, str] = {}
-        for language in sorted(self._card.languages or SYNTAX_LANGUAGES):
-            try:
-                versions[language] = importlib.metadata.version(grammar_wheel(language))
-            except importlib.metadata.PackageNotFoundError:
-                versions[language] = f"missing: pip install {grammar_wheel(language)}"
+        versions = {
+            language: _version_of(grammar_wheel(language)) or f"missing: pip install {grammar_wheel(language)}"
+            for language in sorted(self._card.languages or SYNTAX_LANGUAGES)
+        }
         ready = [language for language, version in versions.items() if not version.startswith("missing")]
-        version = importlib.metadata.version("tree-sitter")
+        version = _version_of("tree-sitter")
         if not ready:
             return Health(False, "No grammar is installed.", failure=_UNCONFIGURED, version=version, details=versions)
         return Health(True, f"{len(ready)} of {len(versions)} languages", version=version, details=versions)
@@ -208,6 +207,15 @@ def _find_words(space: SearchSpace, call: ExpertCall, *, uses_first: bool) -> li
     words = question_words(query.terms, query.text)
     rest = rank_by_words(space, words, limit=call.limit)
     return hits + [hit for hit in rest if (hit.project, hit.path, hit.start_line, hit.symbol) not in seen]
+
+
+@cache
+def _version_of(wheel: str) -> str | None:
+    """The installed version, None where there is none. What is installed changes with the next process only."""
+    try:
+        return importlib.metadata.version(wheel)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _scope_path(path: str | None) -> str:
