@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from search_router.adapters.base import Expert
+from search_router.adapters.local.codesearch import CodeSearchExpert
 from search_router.adapters.local.grep import GrepExpert
 from search_router.adapters.local.history import HistoryExpert
 from search_router.adapters.local.scripted import ScriptedExpert
@@ -31,8 +32,6 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
             case SymbolsConfig():
                 experts[name] = SymbolsExpert(name, settings, cache_dir, index)
             case CodeSearchConfig():
-                from search_router.adapters.local.codesearch import CodeSearchExpert  # numpy: only where it is used
-
                 experts[name] = CodeSearchExpert(name, settings, index)
             case HistoryConfig():
                 experts[name] = HistoryExpert(name, settings, cache_dir)

@@ -1,4 +1,4 @@
-"""Segments of one project, kept in step with the symbol table: files that changed are dead in the old segment and stand in a small new one."""
+"""Segments of one project, in step with the symbol table: files that changed are dead in the old segment and stand in a small new one."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ BM25 is Robertson and Zaragoza 2009 with k1 = 1.2, b = 0.75 (0.5 for paths), idf
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -94,8 +93,8 @@ def rank_files(
         most = min(limit, len(score))
         top = np.argpartition(-score, most - 1)[: most + 1] if most < len(score) else np.arange(len(score))
         edge = float(score[top].min()) if len(top) else 0.0
-        for number in np.nonzero((score >= edge) & (score > 0))[0]:
-            ranked.append((-float(score[number]), segment.paths[number], at, int(number)))
+        chosen = np.nonzero((score >= edge) & (score > 0))[0]
+        ranked += [(-float(score[number]), segment.paths[number], at, int(number)) for number in chosen]
     ranked.sort()
     results: list[RankedFile] = []
     for negative, path, at, number in ranked[:limit]:
@@ -159,10 +158,10 @@ class _Fields:
         average = sum(float((s.file_words * s.alive).sum()) for s in segments) / max(count, 1)
         scores = [np.zeros(len(s), np.float32) for s in segments]
         for word, weight in words.items():
-            per_file = []
+            per_file: list[Floats] = []
             for s in segments:
                 docs, counts = _row(s.body, s, word)
-                per_file.append(np.bincount(s.owner[docs], counts, len(s)) * s.alive)
+                per_file.append((np.bincount(s.owner[docs], counts, len(s)) * s.alive).astype(np.float32))
             document_count = sum(int(np.count_nonzero(p)) for p in per_file)
             if document_count:
                 idf = _idf(count, document_count) * weight * (K1 + 1)
@@ -213,19 +212,3 @@ def centrality(segments: Sequence[Segment]) -> list[Floats]:
             values[at] = min(1.0, 4 * cache.get(name, 0) / count)
         found.append(values)
     return found
-
-
-_SEGMENT_OF_LEGACY = re.compile(r"(?:^|/)(?:legacy|deprecat\w*|compat|old|obsolete)(?:/|\.|_)|(?:^|/)v(\d+)/", re.IGNORECASE)
-
-
-def is_legacy_path(path: str, newest: Mapping[str, int]) -> bool:
-    """Whether a path says that it is kept for old callers: a folder of that name, or a version folder below a higher sibling.
-
-    `newest` maps the folder in which version folders stand to the highest version there.
-    """
-    for found in _SEGMENT_OF_LEGACY.finditer(path):
-        if found[1] is None:
-            return True
-        if int(found[1]) < newest.get(path[: found.start()], 0):
-            return True
-    return False

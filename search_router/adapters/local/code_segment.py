@@ -15,6 +15,7 @@ from search_router.adapters.local.code_terms import FileTerms
 from search_router.adapters.local.code_words import count_words
 
 Ints = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.uint16]
 Floats = npt.NDArray[np.float32]
 NOTHING: Final = slice(0, 0)
 
@@ -25,16 +26,16 @@ class Postings:
 
     starts: npt.NDArray[np.int64]
     docs: Ints
-    counts: npt.NDArray[np.uint16]
+    counts: Counts
 
     @classmethod
-    def build(cls, words: Ints, docs: Ints, counts: npt.NDArray[np.uint16], vocabulary: int) -> Postings:
+    def build(cls, words: Ints, docs: Ints, counts: Counts, vocabulary: int) -> Postings:
         order = np.argsort(words, kind="stable")
         starts = np.zeros(vocabulary + 1, np.int64)
         np.cumsum(np.bincount(words, minlength=vocabulary), out=starts[1:])
         return cls(starts, docs[order], counts[order])
 
-    def of(self, word: int | None) -> tuple[Ints, npt.NDArray[np.uint16]]:
+    def of(self, word: int | None) -> tuple[Ints, Counts]:
         """(documents, counts) of one word; empty for None."""
         part = NOTHING if word is None else slice(int(self.starts[word]), int(self.starts[word + 1]))
         return self.docs[part], self.counts[part]
@@ -61,7 +62,10 @@ class Segment:
 
     def _build(self, files: Sequence[tuple[str, FileTerms]]) -> None:
         number = self.number
-        fields, words, counts, owners = [], [], [], []
+        fields: list[Ints] = [np.zeros(0, np.int32)]
+        words: list[Ints] = [np.zeros(0, np.int32)]
+        counts: list[Counts] = [np.zeros(0, np.uint16)]
+        owners: list[Ints] = [np.zeros(0, np.int32)]
         for at, (_, terms) in enumerate(files):
             ids = np.fromiter((number.setdefault(w, len(number)) for w in terms.words), np.int32, len(terms.words))
             places = np.frombuffer(terms.places, np.uint32)
@@ -74,11 +78,7 @@ class Segment:
         path_ids = [(number.setdefault(w, len(number)), at, n) for at, c in enumerate(self.path_words) for w, n in c.items()]
         stem_ids = [(number.setdefault(w, len(number)), at, 1) for at, c in enumerate(self.stem_words) for w in c]
         vocabulary = len(number)
-
-        def join(parts: list[npt.NDArray[np.int32]], kind: type[np.generic]) -> npt.NDArray[np.int32]:
-            return np.concatenate(parts) if parts else np.zeros(0, kind)
-
-        field, word, count, owner = join(fields, np.int32), join(words, np.int32), join(counts, np.uint16), join(owners, np.int32)
+        field, word, count, owner = np.concatenate(fields), np.concatenate(words), np.concatenate(counts), np.concatenate(owners)
         body = field >= 2
         chunk = (self.first_chunk[owner[body]] + field[body] - 2).astype(np.int32)
         self.body = Postings.build(word[body], chunk, count[body], vocabulary)

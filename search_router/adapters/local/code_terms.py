@@ -24,7 +24,7 @@ _MOST = 65_535
 
 @dataclass(frozen=True, slots=True)
 class FileTerms:
-    """Words of one file, each once; `postings` are triples (field, word, count), field 0 comments, 1 names of definitions, 2 + i chunk i."""
+    """Words of one file, each once, and triples (field, word, count): field 0 is comments, 1 names of definitions, 2 + i chunk i."""
 
     line_count: int
     chunks: tuple[Chunk, ...]
@@ -55,8 +55,8 @@ def derive_terms(text: str, language: str, definitions: Sequence[Definition]) ->
 
 
 def pack_terms(terms: FileTerms) -> bytes:
-    """Bytes of a file's terms: compressed, with zlib's checksum over them. Arrays in the byte order of this machine's kind (little-endian)."""
-    text = json.dumps([terms.line_count, [c for c in terms.chunks], terms.words], separators=(",", ":")).encode()
+    """Bytes of a file's terms: compressed, with zlib's checksum over them; arrays in this machine's byte order."""
+    text = json.dumps([terms.line_count, list(terms.chunks), terms.words], separators=(",", ":")).encode()
     head = _HEADER.pack(len(text), len(terms.fields), 0)
     return zlib.compress(head + text + terms.fields.tobytes() + terms.places.tobytes() + terms.counts.tobytes(), _LEVEL)
 

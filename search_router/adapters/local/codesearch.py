@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import re
+import importlib.metadata
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio.to_thread
-import numpy as np
 
-from search_router.adapters.local.code_index import ProjectCode
-from search_router.adapters.local.code_rank import Admitted, RankedFile, rank_files
-from search_router.adapters.local.code_segment import Floats, Segment
 from search_router.adapters.local.code_words import names_in, question_words
 from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date
-from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path, language_of, languages_named
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import SymbolTable
 from search_router.config.schema import CodeSearchConfig
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, Health, Hit, Project
 
+if TYPE_CHECKING:
+    from search_router.adapters.local.code_index import ProjectCode
+    from search_router.adapters.local.code_rank import RankedFile
+
 REFRESH_SHARE: Final = 0.8
 TYPES: Final = frozenset({"class", "struct", "trait", "interface", "module", "type", "enum"})
-PROSE: Final = frozenset({"markdown", "rst", "text", "json", "yaml", "toml", "html", "css", "xml", "make", "dockerfile", "ini"})
-_TESTS = re.compile(r"\b(?:tests?|testing|examples?|benchmarks?|mocks?|fixtures?|specs?)\b", re.IGNORECASE)
-_PROSE_ASKED = re.compile(r"\b(?:docs?|documentation|readme|guide|config\w*|changelog|tutorial)\b", re.IGNORECASE)
-_LEGACY_ASKED = re.compile(r"legacy|deprecat|compat|\bv\d+\b|old", re.IGNORECASE)
-_LEGACY = re.compile(r"(?:^|/)(?:legacy|deprecat\w*|compat|obsolete)(?:/|\.|_)", re.IGNORECASE)
-_INTERNAL = re.compile(r"(?:^|/)(?:_|internals?/)")
 
 
 class CodeSearchExpert:
@@ -72,7 +65,7 @@ class CodeSearchExpert:
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Always there: it indexes when it is asked."""
-        return Health(True, "indexes on demand", version=f"numpy {np.__version__}")
+        return Health(True, "indexes on demand", version=f"numpy {importlib.metadata.version('numpy')}")
 
     async def aclose(self) -> None:
         self._code.clear()
@@ -81,6 +74,8 @@ class CodeSearchExpert:
     async def _current(self, project: Project) -> ProjectCode:
         """The project's segments in step with the table; a large build runs in a thread."""
         table = self._index.table(project)
+        from search_router.adapters.local.code_index import ProjectCode  # numpy stays out of the start
+
         code = self._code.setdefault(project.root, ProjectCode())
         if not code.is_current(table):
             async with self._syncing:
@@ -92,59 +87,17 @@ class CodeSearchExpert:
     def _rank(self, project: Project, code: ProjectCode, words: Mapping[str, float], call: ExpertCall) -> list[tuple[float, Hit]]:
         table = self._index.table(project)
         names = names_in(call.sub_query.text)
-        ranked = rank_files(
-            code.segments, words, _defining(table, names), code.central, self._admit(code, call), self._config.weights, call.limit
-        )
-        return [(r.score, _hit(project.id, table, r)) for r in ranked if r.path in table]
+        from search_router.adapters.local.code_rank import rank_files  # numpy stays out of the start
+        from search_router.adapters.local.code_scope import admit_files
 
-    def _admit(self, code: ProjectCode, call: ExpertCall) -> Admitted:
-        prefix = (call.path or "").strip("/")
-        languages = languages_named(call.language) or frozenset(self._config.languages)
-        question, weights = call.sub_query.text, self._config.weights
-        factors = {
-            "test": 1 - (0 if _TESTS.search(question) else weights.test_damping),
-            "prose": 1 - (0 if _PROSE_ASKED.search(question) else weights.prose_damping),
-            "foreign": 1 - weights.foreign_damping,
-            "legacy": 1 - (0 if _LEGACY_ASKED.search(question) else weights.legacy_damping),
-            "internal": 1 - weights.internal_damping,
-        }
-        masks: list[np.ndarray[tuple[int], np.dtype[np.bool_]]] = []
-        damping: list[Floats] = []
-        for segment in code.segments:
-            roles = _roles_of(segment, code.legacy)
-            factor = np.ones(len(segment), np.float32)
-            for name, flags in roles.items():
-                factor *= np.where(flags, factors[name], 1.0).astype(np.float32)
-            damping.append(factor)
-            inside = (
-                [
-                    (not prefix or p == prefix or p.startswith(f"{prefix}/")) and (not languages or language_of(p) in languages)
-                    for p in segment.paths
-                ]
-                if prefix or languages
-                else True
-            )
-            masks.append(np.full(len(segment), inside) if inside is True else np.array(inside, np.bool_))
-        return Admitted(masks, damping)
+        weights = self._config.weights
+        admitted = admit_files(code, call, frozenset(self._config.languages), weights)
+        ranked = rank_files(code.segments, words, _defining(table, names), code.central, admitted, weights, call.limit)
+        return [(r.score, _hit(project.id, table, r)) for r in ranked if r.path in table]
 
     def _notes(self, ready: Readiness) -> tuple[str, ...]:
         notes = [f"{project}: {error}" for project, error in ready.failures.items()]
         return (*notes, *self._index.notes)
-
-
-def _roles_of(segment: Segment, legacy: Mapping[str, bool]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """What each file's path says of its role, by segment; computed once a segment."""
-    if segment.roles is None:
-        paths = segment.paths
-        old = tuple(f"{folder}/" for folder, is_old in legacy.items() if is_old)
-        segment.roles = {
-            "test": np.array([is_test_path(p) for p in paths], np.bool_),
-            "prose": np.array([(language_of(p) or "text") in PROSE for p in paths], np.bool_),
-            "foreign": np.array([is_vendored_path(p) or is_generated_path(p) for p in paths], np.bool_),
-            "legacy": np.array([bool(_LEGACY.search(p)) or p.startswith(old) for p in paths], np.bool_),
-            "internal": np.array([bool(_INTERNAL.search(p)) for p in paths], np.bool_),
-        }
-    return segment.roles
 
 
 def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, float]:
