@@ -12,9 +12,9 @@ import anyio.to_thread
 from search_router.adapters.local.code_words import names_in, question_words
 from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date
 from search_router.adapters.local.symbol_index import SymbolIndex
-from search_router.adapters.local.symbol_table import SymbolTable
+from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.config.schema import CodeSearchConfig
-from search_router.schema import ExpertCall, ExpertCard, ExpertResult, Health, Hit, Project
+from search_router.schema import Definition, ExpertCall, ExpertCard, ExpertResult, Health, Hit, Project
 
 if TYPE_CHECKING:
     from search_router.adapters.local.code_index import ProjectCode
@@ -92,34 +92,39 @@ class CodeSearchExpert:
 
         weights = self._config.weights
         admitted = admit_files(code, call, frozenset(self._config.languages), weights)
-        ranked = rank_files(code.segments, words, _defining(table, names), code.central, admitted, weights, call.limit)
-        return [(r.score, _hit(project.id, table, r)) for r in ranked if r.path in table]
+        defined = _defining(table, names)
+        values = {path: value for path, (value, _) in defined.items()}
+        ranked = rank_files(code.segments, words, values, code.central, admitted, weights, call.limit)
+        files = ((r, table.get(r.path)) for r in ranked)
+        return [(r.score, _hit(project.id, file, r, defined.get(r.path, (0.0, None))[1])) for r, file in files if file is not None]
 
     def _notes(self, ready: Readiness) -> tuple[str, ...]:
         notes = [f"{project}: {error}" for project, error in ready.failures.items()]
         return (*notes, *self._index.notes)
 
 
-def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, float]:
-    """Files that define a name of the question: 1.0 for a type or module, 0.7 for anything else."""
-    found: dict[str, float] = {}
+def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, tuple[float, Definition]]:
+    """Files that define a name of the question, with that definition: 1.0 for a type or module, 0.7 for anything else."""
+    found: dict[str, tuple[float, Definition]] = {}
     for name in names:
         for spelled in (name, *table.names_like(name)):
             for each in table.definitions_named(spelled):
                 value = 1.0 if each.definition.kind in TYPES else 0.7
-                found[each.file.path] = max(found.get(each.file.path, 0.0), value)
+                if value > found.get(each.file.path, (0.0,))[0]:
+                    found[each.file.path] = value, each.definition
     return found
 
 
-def _hit(project: str, table: SymbolTable, ranked: RankedFile) -> Hit:
-    file = table.get(ranked.path)
-    assert file is not None
+def _hit(project: str, file: IndexedFile, ranked: RankedFile, definition: Definition | None) -> Hit:
+    """A file as a hit: at the definition that the question names, else at its best chunk."""
     return Hit(
         project=project,
         path=ranked.path,
-        start_line=ranked.chunk.start,
-        end_line=ranked.chunk.end,
+        start_line=definition.start_line if definition else ranked.chunk.start,
+        end_line=definition.end_line if definition else ranked.chunk.end,
+        symbol=definition.qualified if definition else None,
         native_score=round(ranked.score, 4),
         content_hash=file.content_hash,
-        is_exact=ranked.signals["definition"] > 0,
+        is_definition=definition is not None,
+        is_exact=definition is not None,
     )
