@@ -156,7 +156,7 @@ async def test_a_file_of_any_name_is_found_by_both_and_its_id_can_be_fetched(tmp
                 item = only(await ask(router, f"zebra_{number}_name"))
                 assert item.path == name.decode("utf-8", "backslashreplace")
                 assert (item.start_line, item.end_line, item.symbol) == (1, 2, f"zebra_{number}_name")
-                assert {source.expert for source in item.sources} == {"grep", "symbols"}, name
+                assert {source.expert for source in item.sources} >= {"grep", "symbols"}, name
                 assert "\n" not in item.id
                 assert ("path-not-utf8" in item.flags) == (b"\xff" in name)
 
@@ -177,7 +177,7 @@ async def test_two_hundred_levels_of_folders_are_searched_to_the_end(tmp_path: P
     async with over(tmp_path, root) as router:
         item = only(await ask(router, "zebra_deep"))
         assert (item.path, item.symbol) == (deep, "zebra_deep")
-        assert {source.expert for source in item.sources} == {"grep", "symbols"}
+        assert {source.expert for source in item.sources} >= {"grep", "symbols"}
 
 
 # ------------------------------------------------------------------ what is not a plain file
@@ -406,7 +406,7 @@ async def many_files(tmp_path: Path, count: int, wait: float) -> None:
         while True:
             answer = await ask(router, "zebra_18_file")
             assert only(answer).path == "many/f18.py"
-            if {source.expert for source in answer.evidence[0].sources} == {"grep", "symbols"}:
+            if {source.expert for source in answer.evidence[0].sources} >= {"grep", "symbols"}:
                 break
             assert time.monotonic() < until, answer.notes
 
