@@ -123,7 +123,8 @@ class CodeSearchExpert:
 
 
 def _partial(ready: Readiness, behind: list[str]) -> str | None:
-    said = [*([text] if (text := ready.partial()) else []), *(f"{name}: the newest files are not ranked yet; ask again" for name in behind)]
+    text = ready.partial()
+    said = [*([text] if text else []), *(f"{name}: the newest files are not ranked yet; ask again" for name in behind)]
     return "; ".join(said) or None
 
 
