@@ -88,6 +88,7 @@ class _Lifeline:
                 env={},
             )
             os.close(read)
+            self._watcher.returncode = 0  # it outlives us on purpose, and a Popen whose end nobody saw warns at our exit
             self._pipe, self.pid = write, os.getpid()
         return self.token
 
@@ -123,22 +124,25 @@ async def open_child(
     Raises:
         ExpertError: `spawn-failed` when the program or the directory is missing or not executable.
     """
+    process: Process | None = None
     try:
-        process = await anyio.open_process(
-            list(argv),
-            cwd=cwd,
-            env=child_environment(env),
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with anyio.CancelScope(shield=True):  # milliseconds; a start that is cancelled half-way leaves a child that nobody reaps
+            process = await anyio.open_process(
+                [argument.encode("utf-8", "surrogateescape") for argument in argv],  # whatever the locale says
+                cwd=cwd,
+                env=child_environment(env),
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         raise ExpertError(
             FailureClass.SPAWN_FAILED,
             f"Could not start {argv[0]!r}: {error}.",
-            remedy="Check that it is installed: `search-router doctor`.",
+            remedy="Check that it is installed and on PATH, and that its directory exists.",
         ) from error
+    assert process is not None
     try:
         yield process
     finally:

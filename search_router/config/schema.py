@@ -79,6 +79,7 @@ class OutputConfig(Section):
     snippet_lines: int = Field(ge=1, le=1000)
     snippet_line_characters: int = Field(ge=40, le=10_000)
     fetch_characters: int = Field(ge=500, le=10_000_000)
+    """Budget of fetched text where the request names none."""
     """Budget of one fetch_evidence answer, in characters."""
 
 
@@ -124,7 +125,8 @@ class GrepConfig(ExpertConfig):
     kind: Literal["grep"]
     rg: str = ""
     """Path of ripgrep. Empty: the wheel's, then PATH's, then git grep."""
-    threads: int = Field(ge=1, le=64)
+    threads: int = Field(ge=0, le=64)
+    """0: half of the processors, 1 to 4: the other experts run at the same time."""
     max_file_bytes: int = Field(ge=1024)
     max_columns: int = Field(ge=40, le=1_000_000)
     """A longer matching line is cut there."""

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import sqlite3
 from array import array
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from search_router.adapters.local.commit_log import FORMAT_VERSION, CommitLog, R
 from search_router.adapters.local.commit_stream import FORMAT, HEADER, Record, RecordParser, commit_of
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.git_stream import stream_git
+from search_router.adapters.local.gitfiles import common_dir, find_git_dir
+from search_router.adapters.local.gitfiles import read_head as read_git_files
 from search_router.adapters.process import Finished
 from search_router.errors import ExpertError, FailureClass
 
@@ -63,9 +65,39 @@ async def read_head(root: Path) -> Head | None:
     return Head(sha, prefix, common_dir, boundary)
 
 
-def _boundary(common_dir: Path) -> frozenset[str]:
+class HeadWatch:
+    """HEAD of one project, asked of git again only when the repository's files say that it may be another one."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._seen: tuple[object, ...] | None = None
+        self._head: Head | None = None
+
+    async def read(self) -> Head | None:
+        """As `read_head`; raises as it does."""
+        seen = await anyio.to_thread.run_sync(self._look)
+        if seen is None or seen != self._seen:
+            self._seen = None
+            self._head = await read_head(self._root)
+            self._seen = seen  # of before git looked: what changed between is seen as a change next time
+        return self._head
+
+    def _look(self) -> tuple[object, ...] | None:
+        """What HEAD and the limits of the history depend on; None when the files do not tell."""
+        git_dir = find_git_dir(self._root)
+        told = read_git_files(self._root)
+        if git_dir is None or told is None or told.commit is None:
+            return None
+        try:
+            info = (common_dir(git_dir) / "shallow").stat()
+        except OSError:
+            return git_dir, told.commit, None
+        return git_dir, told.commit, (info.st_mtime_ns, info.st_size, info.st_ino)
+
+
+def _boundary(shared: Path) -> frozenset[str]:
     try:
-        return frozenset((common_dir / "shallow").read_text("ascii").split())
+        return frozenset((shared / "shallow").read_text("ascii").split())
     except FileNotFoundError:  # deepened to the full history since git looked
         return frozenset()
 
@@ -74,6 +106,37 @@ async def is_partial_clone(root: Path) -> bool:
     """Whether file contents may be missing here (clone --filter): looking at them would fail or go to the network."""
     finished = await run_git(root, "config", "--get-regexp", r"^remote\..*\.promisor$")
     return finished.returncode == 0 and b" true\n" in finished.stdout
+
+
+class _Pursuit:
+    """One piece of work in the background that can be stopped. `finished` is true only when it came to its end."""
+
+    def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
+        self.finished = False
+        self._scope = anyio.CancelScope()  # not asyncio's own cancel: that one does not respect what a child process shields
+        self._task = asyncio.get_running_loop().create_task(self._run(work))
+
+    async def _run(self, work: Callable[[], Awaitable[None]]) -> None:
+        with self._scope:
+            await work()
+            self.finished = True
+
+    @property
+    def failed(self) -> bool:
+        return self._task.done() and not self.finished
+
+    async def wait(self, seconds: float) -> None:
+        """Wait at most so long, and raise what the work raised."""
+        await asyncio.wait({self._task}, timeout=seconds)
+        if self._task.done() and not self._task.cancelled():
+            self._task.result()
+
+    async def stop(self) -> None:
+        """End it now, whatever it does."""
+        self._scope.cancel()
+        await asyncio.wait({self._task})
+        if not self._task.cancelled():
+            self._task.exception()  # taken, so that asyncio does not log it
 
 
 class CommitReader:
@@ -91,20 +154,20 @@ class CommitReader:
         self._cache_dir = cache_dir
         self._place: tuple[Path, str, frozenset[str]] | None = None
         self._head: Head | None = None  # what `rows` follow, or are on the way to
-        self._task: asyncio.Task[None] | None = None
+        self._pursuit: _Pursuit | None = None
 
     @property
     def is_complete(self) -> bool:
         """Whether everything that HEAD reaches is in `rows`."""
-        return self._task is not None and self._task.done() and not self._task.cancelled() and self._task.exception() is None
+        return self._pursuit is not None and self._pursuit.finished
 
     def follow(self, head: Head) -> None:
         """Start to read what is missing for this HEAD, unless that is done or under way."""
-        failed = self._task is not None and self._task.done() and not self.is_complete
-        if head == self._head and not failed:
+        earlier = self._pursuit
+        if head == self._head and earlier is not None and not earlier.failed:
             return
         self._head = head
-        self._task = asyncio.get_running_loop().create_task(self._bring_up(head, self._task))
+        self._pursuit = _Pursuit(lambda: self._bring_up(head, earlier))
 
     async def wait(self, seconds: float) -> None:
         """Wait until the reading is complete, at most so long.
@@ -112,12 +175,8 @@ class CommitReader:
         Raises:
             ExpertError: the reading failed; the next `follow` starts it again.
         """
-        task = self._task
-        if task is None:
-            return
-        await asyncio.wait({task}, timeout=max(0.0, seconds))
-        if task.done() and not task.cancelled():
-            task.result()
+        if self._pursuit is not None:
+            await self._pursuit.wait(max(0.0, seconds))
 
     async def distrust(self, error: sqlite3.Error) -> None:
         """Give the stored table up for one in memory; the next `follow` fills it."""
@@ -127,23 +186,22 @@ class CommitReader:
 
     async def aclose(self) -> None:
         """End the reading and close the table; safe to call twice."""
-        await self._stop()
-        log, self.log = self.log, None
-        if log is not None:
-            await anyio.to_thread.run_sync(log.close)  # waits for a slice that is being stored
+        with anyio.CancelScope(shield=True):
+            await self._stop()
+            log, self.log = self.log, None
+            if log is not None:
+                await anyio.to_thread.run_sync(log.close)
 
     async def _stop(self) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        pursuit, self._pursuit = self._pursuit, None
+        if pursuit is not None:
+            await pursuit.stop()
 
     # -------------------------------------------------------------- the background task
 
-    async def _bring_up(self, head: Head, earlier: asyncio.Task[None] | None) -> None:
+    async def _bring_up(self, head: Head, earlier: _Pursuit | None) -> None:
         if earlier is not None:
-            earlier.cancel()
-            await asyncio.gather(earlier, return_exceptions=True)
+            await earlier.stop()
         try:
             await self._open(head)
             await self._read(head)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from search_router.adapters.local.git import ENVIRONMENT, git_argv, git_failure
-from search_router.adapters.local.grep_matches import LINE_KEPT, LineMatch, MatchEvent, cut_line
+from search_router.adapters.local.grep_matches import LINE_KEPT, LineMatch, MatchEvent, cut_line, for_system
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.process import Finished
 from search_router.errors import ExpertError, FailureClass
@@ -34,8 +34,9 @@ def git_grep_search(listing: Sequence[str], patterns: Patterns, paths: Sequence[
 
 
 def git_grep_count(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
-    """The command line that prints the text of every match alone, a line each, to be counted."""
-    return [*listing, "--only-matching", "-h", "--no-line-number", "--no-column", *_pattern_options(patterns), "--", *paths]
+    """The command line that prints `path NUL match` for every match, a line each."""
+    bare = ("--only-matching", "-H", "--null", "--no-line-number", "--no-column", "--no-heading", "--no-break")
+    return [*listing, *bare, *_pattern_options(patterns), "--", *paths]
 
 
 def _pattern_options(patterns: Patterns) -> list[str]:
@@ -45,7 +46,7 @@ def _pattern_options(patterns: Patterns) -> list[str]:
     if patterns.whole_words:
         argv.append("--word-regexp")
     for spelling in patterns.spellings:
-        argv += ["-e", spelling]
+        argv += ["-e", for_system(spelling)]
     return argv
 
 

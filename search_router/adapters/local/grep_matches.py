@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 LINE_KEPT = 64 * 1024
 """Bytes of one output record that are held in memory; the rest of a longer one is read and dropped."""
@@ -12,9 +13,8 @@ LONG_LINE_MATCHES = 50
 """Of a cut line the text of so many matches is kept, so that it is still known what was found in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineMatch:
-    """One matching line: path relative to the root as the file system spells it (surrogates for bytes that are no UTF-8), 1-based line.
+class LineMatch(NamedTuple):
+    """One matching line: path relative to the root in the file system's spelling (os.fsdecode), 1-based line.
 
     `is_cut` says that the line is longer than what `text` has of it.
     """
@@ -54,3 +54,17 @@ def cut_line(text: str, matched: Iterable[str], max_columns: int) -> tuple[str, 
     if len(text) <= max_columns:
         return text, False
     return " ".join((text[:max_columns], *list(matched)[:LONG_LINE_MATCHES])), True
+
+
+def for_system(text: str) -> str:
+    """Text as the operating system takes it in an argument or a path; another string only where the locale has no UTF-8."""
+    return os.fsdecode(text.encode("utf-8"))
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a path's bytes are UTF-8."""
+    try:
+        os.fsencode(path).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -9,32 +9,31 @@ from pathlib import Path
 
 from search_router.adapters.local.git_grep import GIT_GREP_ENVIRONMENT
 from search_router.adapters.local.grep_engine import Engine
-from search_router.adapters.local.grep_run import Target, listing_of, read_command
+from search_router.adapters.local.grep_run import RunReport, Target, listing_of, read_command
 from search_router.adapters.process import run_command
 from search_router.config.schema import GrepConfig
 
 _RULE = re.compile(r'from: Some\("((?:[^"\\]|\\.)*)"\), original: "((?:[^"\\]|\\.)*)"')
 
 
-async def explain_nothing(engine: Engine, config: GrepConfig, target: Target, also_read: int) -> tuple[str, ...]:
-    """Notes that change how to read an empty answer about one project; none when its files were read and have no match.
-
-    `also_read` counts files that were searched in spite of an ignore rule, because git tracks them.
-    """
-    if also_read:
+async def explain_nothing(engine: Engine, config: GrepConfig, target: Target, report: RunReport) -> tuple[str, ...]:
+    """Notes that change how to read an empty answer about one project; none when its files were read and have no match."""
+    if report.tracked_ignored:
         return ()
     if engine.name == "git":
         return await _explain_git(engine, config, target)
     root, name = target.project.root, target.project.id
     paths = ["--null", "--files", "--", *target.paths]
-    readable = await _count(listing_of(engine, config, target) + paths, root)
     of_any_size = await _count(listing_of(engine, config, target, any_size=True) + paths, root)
+    if report.files and report.files == of_any_size:
+        return ()
+    readable = await _count(listing_of(engine, config, target) + paths, root)
     notes: list[str] = []
     if of_any_size > readable:
         notes.append(f"{of_any_size - readable} file(s) of {name} over {config.max_file_bytes} bytes were not read")
     if of_any_size:
         return tuple(notes)
-    of_any_language = await _count(listing_of(engine, config, replace(target, globs=())) + paths, root) if target.globs else 0
+    of_any_language = await _count(listing_of(engine, config, replace(target, language=None)) + paths, root) if target.language else 0
     where = f"{name}/{target.scope}" if target.scope else name
     if of_any_language:
         return (f"{where} has no file of the asked language",)

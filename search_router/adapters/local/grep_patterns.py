@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from search_router.adapters.local.qualified_names import stem
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import QueryForm, SubQuery
 
 MAX_TERMS = 32
 _WORD = re.compile(r"\w+")
-_ENDINGS = (
-    "izations",
-    "ization",
-    "ations",
-    "ation",
-    "ingly",
-    "ments",
-    "ings",
-    "ment",
-    "ing",
-    "ies",
-    "ied",
-    "ely",
-    "ers",
-    "ed",
-    "ly",
-    "es",
-    "s",
-)
-_SHORTEST_STEM = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +30,6 @@ class Patterns:
     ignore_case: bool
     whole_words: bool
     dropped: int = 0
-    common: frozenset[int] = frozenset()
 
     @property
     def by_words(self) -> bool:
@@ -68,7 +48,7 @@ def read_patterns(query: SubQuery) -> Patterns:
     if by_words:
         terms = tuple(term.strip() for term in terms)
         longer = tuple(term for term in terms if len(term) > 1 or not term.isascii())
-        terms = tuple(stem_of(term.casefold()) for term in longer or terms)
+        terms = tuple(shared_part(term.casefold()) for term in longer or terms)
     distinct = tuple(dict.fromkeys(term for term in terms if term))
     if not distinct:
         raise ExpertError(FailureClass.REJECTED, "The sub-query has no term to search for.", remedy="Name at least one word.")
@@ -87,19 +67,10 @@ def read_patterns(query: SubQuery) -> Patterns:
     )
 
 
-def leave_out_common(patterns: Patterns, matches: Mapping[str, int], most: int) -> Patterns:
-    """The patterns without the most frequent needles, as few as bring the sum of all matches down to `most`; one always stays.
-
-    `matches` counts the matches of each text, as it was found and case-folded.
-    """
-    counts = [sum(matches.get(s.casefold(), 0) for s in _spellings((needle,), fixed=patterns.fixed)) for needle in patterns.needles]
-    common: set[int] = set()
-    for index in sorted(range(len(counts)), key=lambda i: (-counts[i], i))[:-1]:
-        if sum(counts) - sum(counts[i] for i in common) <= most:
-            break
-        common.add(index)
-    kept = tuple(needle for index, needle in enumerate(patterns.needles) if index not in common)
-    return replace(patterns, spellings=_spellings(kept, fixed=patterns.fixed), common=frozenset(common))
+def keep_needles(patterns: Patterns, kept: Collection[int]) -> Patterns:
+    """Patterns that find only these needles, and know of all."""
+    needles = [needle for index, needle in enumerate(patterns.needles) if index in kept]
+    return replace(patterns, spellings=_spellings(needles, fixed=patterns.fixed))
 
 
 def _spellings(needles: Sequence[str], *, fixed: bool) -> tuple[str, ...]:
@@ -107,19 +78,9 @@ def _spellings(needles: Sequence[str], *, fixed: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*needles, *decomposed)))
 
 
-def stem_of(word: str) -> str:
-    """The part of an English word that its relatives share: `handling` and `handler` have `handl`. A prefix of the word, always.
-
-    Light on purpose: one ending is taken, at least four letters stay. Words with anything but ASCII letters stay as they are.
-    """
-    if not (word.isascii() and word.isalpha()) or word.endswith("ss"):
-        return word
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-            word = word[: -len(ending)]
-            break
-    doubled = len(word) > _SHORTEST_STEM + 1 and word[-1] == word[-2] and word[-1] not in "lsz"
-    return word[:-1] if doubled else word
+def shared_part(word: str) -> str:
+    """The beginning that a word has in common with its relatives: of `handling` and `handler`, `handl`. Only plain English is cut."""
+    return stem(word) if word.isascii() and word.isalpha() else word
 
 
 def _check_term(term: str) -> None:

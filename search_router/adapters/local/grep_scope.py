@@ -4,76 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
+from search_router.adapters.local.grep_matches import for_system
+from search_router.adapters.local.languages import LANGUAGES, language_of, languages_named
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
 
-_GLOBS: dict[str, tuple[str, ...]] = {
-    "bash": ("*.sh", "*.bash", "*.bats", "*.zsh", "*.ksh"),
-    "c": ("*.c", "*.h"),
-    "clojure": ("*.clj", "*.cljs", "*.cljc", "*.edn"),
-    "cpp": ("*.cc", "*.cpp", "*.cxx", "*.c++", "*.h", "*.hh", "*.hpp", "*.hxx", "*.ipp", "*.inl"),
-    "csharp": ("*.cs", "*.csx"),
-    "css": ("*.css", "*.scss", "*.sass", "*.less"),
-    "dart": ("*.dart",),
-    "elixir": ("*.ex", "*.exs", "*.eex", "*.heex", "*.leex"),
-    "erlang": ("*.erl", "*.hrl"),
-    "go": ("*.go",),
-    "haskell": ("*.hs", "*.lhs", "*.hsc"),
-    "html": ("*.html", "*.htm"),
-    "java": ("*.java",),
-    "javascript": ("*.js", "*.jsx", "*.mjs", "*.cjs"),
-    "json": ("*.json", "*.jsonc", "*.json5"),
-    "julia": ("*.jl",),
-    "kotlin": ("*.kt", "*.kts"),
-    "lua": ("*.lua",),
-    "markdown": ("*.md", "*.markdown", "*.mdx"),
-    "nix": ("*.nix",),
-    "objective-c": ("*.m", "*.mm", "*.h"),
-    "ocaml": ("*.ml", "*.mli"),
-    "perl": ("*.pl", "*.pm", "*.t"),
-    "php": ("*.php", "*.phtml"),
-    "proto": ("*.proto",),
-    "python": ("*.py", "*.pyi", "*.pyw"),
-    "r": ("*.r", "*.R"),
-    "ruby": ("*.rb", "*.rake", "*.gemspec", "Gemfile", "Rakefile"),
-    "rust": ("*.rs",),
-    "scala": ("*.scala", "*.sc", "*.sbt"),
-    "sql": ("*.sql",),
-    "swift": ("*.swift",),
-    "toml": ("*.toml",),
-    "typescript": ("*.ts", "*.tsx", "*.mts", "*.cts"),
-    "vue": ("*.vue",),
-    "xml": ("*.xml", "*.xsd", "*.xsl"),
-    "yaml": ("*.yaml", "*.yml"),
-    "zig": ("*.zig",),
-}
-
 
 def globs_for_language(language: str | None) -> tuple[str, ...]:
-    """File name patterns of a language, none for no language.
+    """File name patterns that every file of a language fits, whatever its case; none for no language. `is_of_language` decides.
 
     Raises:
         ExpertError: `rejected` for a language that nobody has told us the files of.
     """
-    if language is None:
-        return ()
-    globs = _GLOBS.get(language.lower())
-    if globs is None:
-        raise ExpertError(
-            FailureClass.REJECTED,
-            f"No file names are known for the language {language!r}.",
-            remedy=f"Leave scope.language out, or use one of: {', '.join(_GLOBS)}.",
-        )
-    return globs
+    globs: list[str] = []
+    for name in sorted(languages_named(language)):
+        if name not in LANGUAGES:
+            raise ExpertError(
+                FailureClass.REJECTED,
+                f"No file names are known for the language {language!r}.",
+                remedy=f"Leave scope.language out, or use one of: {', '.join(LANGUAGES)}.",
+            )
+        globs += [f"*.{_any_case(extension)}" for extension in LANGUAGES[name].extensions]
+        # With a star behind: Dockerfile.dev and Makefile.am are of their languages too.
+        globs += [f"{_any_case(file)}*" for file in LANGUAGES[name].names]
+    return tuple(globs)
 
 
-def is_of_language(path: str, globs: Sequence[str]) -> bool:
-    """Whether the file's name fits one of the patterns; no patterns means every file."""
-    name = path.rpartition("/")[2]
-    return not globs or any(fnmatchcase(name, glob) for glob in globs)
+def is_of_language(path: str, language: str | None) -> bool:
+    """Whether the file's name says that it is of the language; no language means every file."""
+    return language is None or language_of(path) in languages_named(language)
+
+
+def _any_case(text: str) -> str:
+    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in text)
 
 
 def read_scope_path(path: str | None) -> str:
@@ -96,10 +61,9 @@ def read_scope_path(path: str | None) -> str:
             FailureClass.REJECTED, "scope.path is inside .git, which is never searched.", remedy="Give a path of the work tree."
         )
     try:
-        os.fsencode(path)
+        return for_system("/".join(parts))
     except UnicodeEncodeError as error:
         raise ExpertError(FailureClass.REJECTED, "scope.path is not valid Unicode.", remedy="Give a path that exists.") from error
-    return "/".join(parts)
 
 
 def holds_scope(root: Path, path: str) -> bool:

@@ -121,6 +121,13 @@ def language_of(path: str) -> str | None:
     return _BY_NAME[variant] if variant in _VARIANTS else None
 
 
+def languages_named(language: str | None) -> frozenset[str]:
+    """The names in `LANGUAGES` that a language in the scope means: TypeScript has two."""
+    if language is None:
+        return frozenset()
+    return frozenset({"typescript", "tsx"}) if language == "typescript" else frozenset({language})
+
+
 _TEST_DIRECTORIES = frozenset(
     {"test", "tests", "__tests__", "testing", "testdata", "test-data", "test_data", "e2e", "androidtest", "unittests", "integration_tests"}
 )

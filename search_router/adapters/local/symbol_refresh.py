@@ -72,8 +72,12 @@ class Refresh:
         """Do it. Raises ExpertError when git or the extraction cannot be run."""
         began = time.monotonic()
         state = self._state
-        state.total = None
+        listed, state.listed = state.listed, None
+        total, state.total = state.total, None
         manifest = await read_manifest(self._project, nested=nested)
+        if listed == manifest.entries:
+            state.listed, state.total = listed, total
+            return self._report(manifest, began)
         changed, gone = self._compare(manifest)
         kept = [file for path in gone if (file := state.table.get(path))]  # so that a renamed file finds its syntax in `known`
         for path in gone:
@@ -87,6 +91,12 @@ class Refresh:
         await self._save(gone)
         state.stamps = {}  # from here on `seen` knows more
         state.waiting = len(self._missing)
+        if not self._missing and all(seen.settled for seen in state.seen.values()):
+            state.listed = manifest.entries
+        return self._report(manifest, began)
+
+    def _report(self, manifest: Manifest, began: float) -> RefreshReport:
+        state = self._state
         left_out = [left for left in manifest.left_out if _matters(left)]
         left_out += [LeftOut(path, seen.reason) for path, seen in state.seen.items() if seen.reason]
         ms = (time.monotonic() - began) * 1000

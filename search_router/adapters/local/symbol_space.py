@@ -49,13 +49,6 @@ class SearchSpace:
         return [each for each in found if self.admits(each.file)]
 
 
-def languages_named(language: str | None) -> frozenset[str]:
-    """The grammars that a language in the scope means: TypeScript has two."""
-    if language is None:
-        return frozenset()
-    return frozenset({"typescript", "tsx"}) if language == "typescript" else frozenset({language})
-
-
 def definition_hit(project: str, found: FoundDefinition, *, exact: bool, score: float) -> Hit:
     """A definition as a hit; its score is this expert's own."""
     return Hit(

@@ -13,11 +13,12 @@ from typing import Final
 import anyio
 
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, grammar_wheel
+from search_router.adapters.local.languages import languages_named
 from search_router.adapters.local.manifest import LeftOut
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_lookup import look_up, read_names
 from search_router.adapters.local.symbol_pattern import names_matching
-from search_router.adapters.local.symbol_space import SearchSpace, definition_hit, languages_named
+from search_router.adapters.local.symbol_space import SearchSpace, definition_hit
 from search_router.adapters.local.symbol_state import RefreshReport
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_words import question_words, rank_by_words

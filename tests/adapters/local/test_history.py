@@ -503,6 +503,21 @@ async def test_a_cancelled_call_and_a_closed_expert_leave_no_process_and_no_task
 
 
 @pytest.mark.anyio
+async def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing(
+    make: Make, repository: Repository, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    repository.commit("Start", {"a": "read_slowly"})
+    repository.grow(300)
+    for milliseconds in range(0, 60, 3):
+        expert = make(tmp_path / str(milliseconds), max_commits=100_000)
+        with anyio.move_on_after(milliseconds / 1000):
+            await expert.search(call_for("when did read_slowly land", repository.root))
+        await expert.aclose()
+        assert git_children() == []
+    assert caplog.records == []  # asyncio logs a child that nobody reaped
+
+
+@pytest.mark.anyio
 async def test_many_calls_at_once_read_the_history_once_and_agree(make: Make, repository: Repository) -> None:
     repository.commit("Introduce", {"a.py": "read_slowly\n"})
     repository.grow(300)
