@@ -162,9 +162,9 @@ def serve(
     http = [*([f'http.host="{host}"'] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
 
     async def work() -> None:
-        from search_router import server
+        from search_router.start import serve as start
 
-        await server.serve(transport, roots=roots, flags=[*flags, *http])
+        await start(transport, roots=roots, flags=[*flags, *http])
 
     run(work)
 

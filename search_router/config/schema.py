@@ -12,7 +12,7 @@ Weight = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class WorkspaceConfig(Section):
@@ -125,7 +125,8 @@ class GrepConfig(ExpertConfig):
     kind: Literal["grep"]
     rg: str = ""
     """Path of ripgrep. Empty: the wheel's, then PATH's, then git grep."""
-    threads: int = Field(ge=1, le=64)
+    threads: int = Field(ge=0, le=64)
+    """0: half of the processors, 1 to 4: the other experts run at the same time."""
     max_file_bytes: int = Field(ge=1024)
     max_columns: int = Field(ge=40, le=1_000_000)
     """A longer matching line is cut there."""
@@ -135,6 +136,41 @@ class SymbolsConfig(ExpertConfig):
     kind: Literal["symbols"]
     max_file_bytes: int = Field(ge=1024)
     workers: int = Field(ge=1, le=64)
+
+
+class CodeSearchWeights(Section):
+    """Weights of the ranking signals, each normalised to 1 at its best file, and damping factors of paths. See docs/codesearch.md."""
+
+    strong: Weight
+    """Sum of the file's chunks that score at least 30 % of the best chunk (BM25)."""
+    decayed: Weight
+    """Sum of its eight best chunks, each counting 70 % of the one before."""
+    body: Weight
+    """BM25 with the whole file as the document."""
+    path: Weight
+    """BM25 over the words of its path."""
+    names: Weight
+    """BM25 over the names that it defines."""
+    comments: Weight
+    """BM25 over its comments and docstrings."""
+    stem: Weight
+    """Its name consists of words of the question."""
+    definition: Weight
+    """It defines a name of the question."""
+    size: Weight
+    """Logarithm of its length."""
+    central: Weight
+    """How many other files speak of it by name."""
+    test_damping: Weight
+    prose_damping: Weight
+    foreign_damping: Weight
+    legacy_damping: Weight
+    internal_damping: Weight
+
+
+class CodeSearchConfig(ExpertConfig):
+    kind: Literal["codesearch"]
+    weights: CodeSearchWeights
 
 
 class HistoryConfig(ExpertConfig):
@@ -152,7 +188,7 @@ class ScriptedConfig(ExpertConfig):
     freshness: Literal["live", "content-hash", "none"] = "live"
 
 
-AnyExpertConfig = Annotated[GrepConfig | SymbolsConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")]
+AnyExpertConfig = Annotated[GrepConfig | SymbolsConfig | CodeSearchConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")]
 
 
 class Config(Section):

@@ -107,7 +107,7 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
             return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_VISIBLE_PROJECTS)
         start = page_start(request)
         plan = _plan(trace, request, tokens, projects)
-        trace.replies = await _ask(trace, plan, progress)
+        await _ask(trace, plan, progress)
         candidates, facts = await _identify(trace, plan, projects)
         fused = _fuse(trace, plan, tokens, candidates)
         evidence, cut = _present(trace, request, fused, facts, start)
@@ -147,15 +147,18 @@ def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, projects
     return trace.plan
 
 
-async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> tuple[Reply, ...]:
+async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> None:
+    heard: dict[str, Reply] = {}
     with trace.stages.run("fanout", len(plan.calls)) as stage:
         left = plan.latency_ms / 1000 - (time.perf_counter() - trace.started)
-        replies = await ask_experts(trace.surroundings.experts, plan.calls, left, progress)
-        stage.out = sum(len(r.result.hits) for r in replies if r.result)
-    for reply in replies:
+        try:
+            await ask_experts(trace.surroundings.experts, plan.calls, left, heard, progress)
+        finally:
+            trace.replies = tuple(heard[call.expert] for call in plan.calls if call.expert in heard)
+        stage.out = sum(len(r.result.hits) for r in trace.replies if r.result)
+    for reply in trace.replies:
         if reply.result is not None:
             trace.notes += [f"{reply.call.expert}: {note}" for note in reply.result.notes]
-    return replies
 
 
 async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> tuple[list[Candidate], Mapping[FileKey, FileFacts]]:

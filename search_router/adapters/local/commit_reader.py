@@ -20,6 +20,8 @@ from search_router.adapters.local.commit_log import FORMAT_VERSION, CommitLog, R
 from search_router.adapters.local.commit_stream import FORMAT, HEADER, Record, RecordParser, commit_of
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.git_stream import stream_git
+from search_router.adapters.local.gitfiles import common_dir, find_git_dir
+from search_router.adapters.local.gitfiles import read_head as read_git_files
 from search_router.adapters.process import Finished
 from search_router.errors import ExpertError, FailureClass
 
@@ -63,9 +65,39 @@ async def read_head(root: Path) -> Head | None:
     return Head(sha, prefix, common_dir, boundary)
 
 
-def _boundary(common_dir: Path) -> frozenset[str]:
+class HeadWatch:
+    """HEAD of one project, asked of git again only when the repository's files say that it may be another one."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._seen: tuple[object, ...] | None = None
+        self._head: Head | None = None
+
+    async def read(self) -> Head | None:
+        """As `read_head`; raises as it does."""
+        seen = await anyio.to_thread.run_sync(self._look)
+        if seen is None or seen != self._seen:
+            self._seen = None
+            self._head = await read_head(self._root)
+            self._seen = seen  # of before git looked: what changed between is seen as a change next time
+        return self._head
+
+    def _look(self) -> tuple[object, ...] | None:
+        """What HEAD and the limits of the history depend on; None when the files do not tell."""
+        git_dir = find_git_dir(self._root)
+        told = read_git_files(self._root)
+        if git_dir is None or told is None or told.commit is None:
+            return None
+        try:
+            info = (common_dir(git_dir) / "shallow").stat()
+        except OSError:
+            return git_dir, told.commit, None
+        return git_dir, told.commit, (info.st_mtime_ns, info.st_size, info.st_ino)
+
+
+def _boundary(shared: Path) -> frozenset[str]:
     try:
-        return frozenset((common_dir / "shallow").read_text("ascii").split())
+        return frozenset((shared / "shallow").read_text("ascii").split())
     except FileNotFoundError:  # deepened to the full history since git looked
         return frozenset()
 

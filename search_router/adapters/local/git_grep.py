@@ -34,8 +34,9 @@ def git_grep_search(listing: Sequence[str], patterns: Patterns, paths: Sequence[
 
 
 def git_grep_count(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
-    """The command line that prints the text of every match alone, a line each, to be counted."""
-    return [*listing, "--only-matching", "-h", "--no-line-number", "--no-column", *_pattern_options(patterns), "--", *paths]
+    """The command line that prints `path NUL match` for every match, a line each."""
+    bare = ("--only-matching", "-H", "--null", "--no-line-number", "--no-column", "--no-heading", "--no-break")
+    return [*listing, *bare, *_pattern_options(patterns), "--", *paths]
 
 
 def _pattern_options(patterns: Patterns) -> list[str]:

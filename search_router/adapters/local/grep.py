@@ -5,19 +5,19 @@ Every call reads the files as they are now, so there is no index that could be s
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
 
 from search_router.adapters.local.git_grep import GIT_GREP_NOTE
+from search_router.adapters.local.grep_census import Census
 from search_router.adapters.local.grep_engine import Engine, EngineChoice, choose_engine
 from search_router.adapters.local.grep_matches import is_utf8
 from search_router.adapters.local.grep_nothing import explain_nothing
-from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, leave_out_common, read_patterns
+from search_router.adapters.local.grep_patterns import MAX_TERMS, read_patterns
 from search_router.adapters.local.grep_rank import Place, Tally, rank_places
-from search_router.adapters.local.grep_run import MAX_MATCHES, Allowance, ProjectRun, RunReport, Target, count_matches
+from search_router.adapters.local.grep_run import WORD_MATCHES, Allowance, ProjectRun, RunReport, Target
 from search_router.adapters.local.grep_scope import globs_for_language, has_parent_ignore_file, holds_scope, nested_roots, read_scope_path
 from search_router.config.schema import GrepConfig
 from search_router.errors import ExpertError, FailureClass
@@ -39,6 +39,7 @@ class _Reading:
     allowance: Allowance = field(default_factory=Allowance)
     reports: dict[str, RunReport] = field(default_factory=dict[str, RunReport])
     failures: dict[str, ExpertError] = field(default_factory=dict[str, ExpertError])
+    census: Census | None = None
     is_late: bool = False
 
 
@@ -78,13 +79,13 @@ class GrepExpert:
         targets, notes = _targets_of(call)
         engine = await self._chosen_engine()
         reading = _Reading(Tally(patterns))
+        if by_words := patterns.by_words:
+            reading.allowance.matches = WORD_MATCHES
         with anyio.move_on_after(call.budget_ms / 1000 * SHARE_FOR_READING) as in_time:
             await self._read_all(engine, targets, reading)
-            if reading.allowance.is_used_up and patterns.by_words and len(patterns.needles) > 1:
+            if by_words and reading.allowance.is_used_up:
                 searchable = [target for target in targets if target.project.id not in reading.failures]
-                again = _Reading(Tally(await self._without_common_words(engine, searchable, patterns)))
-                await self._read_all(engine, targets, again)
-                reading = again
+                reading = await self._read_best(engine, searchable, call, reading)
         reading.is_late = in_time.cancelled_caught
         _raise_failure(reading, targets, call.budget_ms)
         if not reading.tally.files and not reading.is_late:
@@ -112,29 +113,34 @@ class GrepExpert:
         return self._engine
 
     async def _read_all(self, engine: Engine, targets: Sequence[Target], reading: _Reading) -> None:
-        limiter = anyio.CapacityLimiter(PARALLEL_PROJECTS)
+        async def read(target: Target) -> RunReport | None:
+            return None if reading.allowance.is_used_up else await self._run(engine, target, reading).search()
 
-        async def read(target: Target) -> None:
-            async with limiter:
-                if reading.allowance.is_used_up:
-                    return
-                try:
-                    report = await ProjectRun(engine, self._config, target, reading.tally, reading.allowance).search()
-                except ExpertError as error:
-                    reading.failures[target.project.id] = error
-                else:
-                    reading.reports[target.project.id] = report
+        await _each(targets, reading, read)
 
-        async with anyio.create_task_group() as tasks:
-            for target in targets:
-                tasks.start_soon(read, target)
+    async def _read_best(self, engine: Engine, targets: Sequence[Target], call: ExpertCall, first: _Reading) -> _Reading:
+        """Count the matches of all files, then read the lines of those that can be among the best."""
+        patterns = read_patterns(call.sub_query)
+        reading = _Reading(Tally(patterns), census=(census := Census(patterns)))
+        runs = {target.project.id: self._run(engine, target, reading) for target in targets}
+        await _each(targets, reading, lambda target: runs[target.project.id].count(census, first.reports.get(target.project.id)))
+        searched = _files_searched(reading, len(targets))
+        files = census.best_files(call.intent, call.limit, searched)
+        reading.tally = Tally(census.telling_patterns(files, searched))
 
-    async def _without_common_words(self, engine: Engine, targets: Sequence[Target], patterns: Patterns) -> Patterns:
-        """Words that are everywhere tell no place from another, and their matches would crowd out the rare ones'."""
-        matches: Counter[str] = Counter()
-        for target in targets:
-            matches += await count_matches(engine, self._config, target, patterns)
-        return leave_out_common(patterns, matches, MAX_MATCHES)
+        async def read(target: Target) -> RunReport | None:
+            run, project = runs[target.project.id], target.project.id
+            for named in (False, True):
+                if paths := [path for id, path in files if id == project and ((id, path) in census.named) is named]:  # noqa: A001
+                    await run.read(paths, reading.tally, named=named)
+            return reading.reports.get(project)
+
+        await _each(targets, reading, read)
+        census.complete(reading.tally)
+        return reading
+
+    def _run(self, engine: Engine, target: Target, reading: _Reading) -> ProjectRun:
+        return ProjectRun(engine, self._config, target, reading.tally, reading.allowance)
 
     async def _explain(self, engine: Engine, targets: Sequence[Target], reading: _Reading) -> list[str]:
         notes: list[str] = []
@@ -143,6 +149,26 @@ class GrepExpert:
                 if report := reading.reports.get(target.project.id):
                     notes += await explain_nothing(engine, self._config, target, report)
         return notes
+
+
+async def _each(targets: Sequence[Target], reading: _Reading, work: Callable[[Target], Awaitable[RunReport | None]]) -> None:
+    """Do the work for each project that has not failed, a few at once; failures become values."""
+    limiter = anyio.CapacityLimiter(PARALLEL_PROJECTS)
+
+    async def do(target: Target) -> None:
+        async with limiter:
+            try:
+                report = await work(target)
+            except ExpertError as error:
+                reading.failures[target.project.id] = error
+            else:
+                if report is not None:
+                    reading.reports[target.project.id] = report
+
+    async with anyio.create_task_group() as tasks:
+        for target in targets:
+            if target.project.id not in reading.failures:
+                tasks.start_soon(do, target)
 
 
 def _targets_of(call: ExpertCall) -> tuple[list[Target], list[str]]:
@@ -175,9 +201,8 @@ def _raise_failure(reading: _Reading, targets: Sequence[Target], budget_ms: int)
 
 def _answer(engine: Engine, call: ExpertCall, reading: _Reading, asked: int, notes: list[str]) -> ExpertResult:
     reports = [reading.reports[p.id] for p in call.projects if p.id in reading.reports]
-    # Where one run was cut short its count is missing, and a count of the others would be too small.
-    counted = reports if len(reports) == asked and all(r.files for r in reports) else []
-    places = rank_places(reading.tally, call.intent, call.limit, files=sum(r.files for r in counted))
+    frequency = reading.census.frequency if reading.census else None
+    places = rank_places(reading.tally, call.intent, call.limit, files=_files_searched(reading, asked), frequency=frequency)
     notes += [note for report in reports for note in report.notes]
     notes += _reading_notes(engine, reading)
     return ExpertResult(
@@ -189,14 +214,17 @@ def _answer(engine: Engine, call: ExpertCall, reading: _Reading, asked: int, not
     )
 
 
+def _files_searched(reading: _Reading, asked: int) -> int:
+    """0 where one run was cut short: its count is missing, and a count of the others would be too small."""
+    files = [report.files for report in reading.reports.values()]
+    return sum(files) if len(files) == asked and all(files) else 0
+
+
 def _reading_notes(engine: Engine, reading: _Reading) -> list[str]:
     notes = [GIT_GREP_NOTE] if engine.name == "git" else []
-    patterns: Patterns = reading.tally.patterns
+    patterns = reading.tally.patterns
     if patterns.dropped:
         notes.append(f"only the first {MAX_TERMS} terms were searched, {patterns.dropped} were left out")
-    if patterns.common:
-        words = ", ".join(repr(patterns.needles[index]) for index in sorted(patterns.common))
-        notes.append(f"{words}: on too many lines, so counted only on lines with another word of the question")
     binary = sorted(file.path for file in reading.tally.files.values() if file.is_binary)
     if binary:
         notes.append(f"{len(binary)} file(s) turned out to be binary and were read up to their first NUL byte only: {binary[0]!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 LINE_KEPT = 64 * 1024
 """Bytes of one output record that are held in memory; the rest of a longer one is read and dropped."""
@@ -13,8 +13,7 @@ LONG_LINE_MATCHES = 50
 """Of a cut line the text of so many matches is kept, so that it is still known what was found in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineMatch:
+class LineMatch(NamedTuple):
     """One matching line: path relative to the root in the file system's spelling (os.fsdecode), 1-based line.
 
     `is_cut` says that the line is longer than what `text` has of it.

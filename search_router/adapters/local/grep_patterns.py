@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from search_router.adapters.local.qualified_names import stem
@@ -30,7 +30,6 @@ class Patterns:
     ignore_case: bool
     whole_words: bool
     dropped: int = 0
-    common: frozenset[int] = frozenset()
 
     @property
     def by_words(self) -> bool:
@@ -68,19 +67,10 @@ def read_patterns(query: SubQuery) -> Patterns:
     )
 
 
-def leave_out_common(patterns: Patterns, matches: Mapping[str, int], most: int) -> Patterns:
-    """The patterns without the most frequent needles, as few as bring the sum of all matches down to `most`; one always stays.
-
-    `matches` counts the matches of each text, as it was found and case-folded.
-    """
-    counts = [sum(matches.get(s.casefold(), 0) for s in _spellings((needle,), fixed=patterns.fixed)) for needle in patterns.needles]
-    common: set[int] = set()
-    for index in sorted(range(len(counts)), key=lambda i: (-counts[i], i))[:-1]:
-        if sum(counts) - sum(counts[i] for i in common) <= most:
-            break
-        common.add(index)
-    kept = tuple(needle for index, needle in enumerate(patterns.needles) if index not in common)
-    return replace(patterns, spellings=_spellings(kept, fixed=patterns.fixed), common=frozenset(common))
+def keep_needles(patterns: Patterns, kept: Collection[int]) -> Patterns:
+    """Patterns that find only these needles, and know of all."""
+    needles = [needle for index, needle in enumerate(patterns.needles) if index in kept]
+    return replace(patterns, spellings=_spellings(needles, fixed=patterns.fixed))
 
 
 def _spellings(needles: Sequence[str], *, fixed: bool) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from search_router.adapters.local.grep_definitions import defined_name, definition_weight
 from search_router.adapters.local.grep_matches import FileEnd, LineMatch
-from search_router.adapters.local.grep_paths import file_stem, path_damping, stem_coverage
+from search_router.adapters.local.grep_paths import path_damping, path_words, stem_coverage
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.local.qualified_names import subtokens
 from search_router.schema import Intent, QueryForm
@@ -45,13 +46,12 @@ class Place:
     is_binary: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SeenLine:
-    """A matching line: indexes of the needles in it, those in a name that it defines, and its weight as an exact match."""
+class SeenLine(NamedTuple):
+    """A matching line: the needles in it and those in a name that it defines, each as bits, and its weight as an exact match."""
 
     line: int
-    needles: tuple[int, ...]
-    defined: tuple[int, ...]
+    needles: int
+    defined: int
     weight: float
     is_cut: bool
 
@@ -74,6 +74,7 @@ class Tally:
         self.patterns = patterns
         self.files: dict[tuple[str, str], FileTally] = {}
         self._folded = tuple(needle.casefold() for needle in patterns.needles)
+        self._read = self._read_words if patterns.by_words else self._read_exact
 
     def see(self, project: str, match: LineMatch) -> None:
         """Count one matching line."""
@@ -81,8 +82,7 @@ class Tally:
         file = self.files.get(key)
         if file is None:
             file = self.files[key] = FileTally(project, match.path, [0.0] * len(self._folded))
-        read = self._read_words if self.patterns.by_words else self._read_exact
-        file.lines.append(read(match, file.counts))
+        file.lines.append(self._read(match, file.counts))
 
     def end(self, project: str, end: FileEnd) -> None:
         """Note whether a NUL byte ended the reading of a file."""
@@ -90,64 +90,74 @@ class Tally:
             file.is_binary = end.is_binary
 
     def _read_words(self, match: LineMatch, counts: list[float]) -> SeenLine:
-        text = match.text
+        # Called for every matching line, twenty thousand times for common words: as few calls as can be.
+        _, number, text, is_cut = match
         folded = text.casefold()
         if len(folded) != len(text):
             text = folded
-        seen: list[int] = []
+        seen = defined = 0
         for index, needle in enumerate(self._folded):
             at = folded.find(needle)
             if at < 0:
                 continue
-            if _starts_word(text, folded, needle, at):
+            if at == 0 or not text[at - 1].isalnum() or _starts_word(text, folded, needle, at):
                 counts[index] += 1
-                seen.append(index)
+                seen |= 1 << index
             else:
                 counts[index] += INSIDE_WORD
-        span = defined_name(text) if seen else None
-        defined = (
-            [i for i in seen if _starts_word(text, folded, self._folded[i], folded.find(self._folded[i], *span), span[1])] if span else []
-        )
-        return SeenLine(match.line, tuple(seen), tuple(defined), 0.0, match.is_cut)
+        if seen and (span := defined_name(text)) is not None:
+            start, end = span
+            for index, needle in enumerate(self._folded):
+                if seen >> index & 1 and _starts_word(text, folded, needle, folded.find(needle, start, end), end):
+                    defined |= 1 << index
+        return SeenLine(number, seen, defined, 0.0, is_cut)
 
     def _read_exact(self, match: LineMatch, counts: list[float]) -> SeenLine:
         if self.patterns.form is QueryForm.REGEX:
             counts[0] += 1
-            return SeenLine(match.line, (0,), (), 1.0 if defined_name(match.text) else 0.0, match.is_cut)
+            return SeenLine(match.line, 1, 0, 1.0 if defined_name(match.text) else 0.0, match.is_cut)
         seen = [i for i, needle in enumerate(self.patterns.needles) if needle in match.text]
         weight = max((definition_weight(match.text, self.patterns.needles[i]) for i in seen), default=0.0)
         weight += 0.5 * max(0, len(seen) - 1) + 0.5 * any(_is_whole(match.text, self.patterns.needles[i]) for i in seen)
         for index in seen:
             counts[index] += 1
-        return SeenLine(match.line, tuple(seen), (), weight, match.is_cut)
+        return SeenLine(match.line, sum(1 << index for index in seen), 0, weight, match.is_cut)
 
 
-def rank_places(tally: Tally, intent: Intent, limit: int, *, files: int = 0) -> tuple[Place, ...]:
-    """The best `limit` places. `files` counts all that was searched, also without matches; 0 when nobody counted."""
-    rank = _rank_words if tally.patterns.by_words else _rank_exact
-    places = rank(tally, intent, limit, files)
+def rank_places(tally: Tally, intent: Intent, limit: int, *, files: int = 0, frequency: Sequence[int] | None = None) -> tuple[Place, ...]:
+    """The best `limit` places.
+
+    `files` counts all that was searched, also without matches; 0 when nobody counted. `frequency` is in how many of them each needle
+    is, when not all of those with matches are in the tally.
+    """
+    places = _rank_words(tally, intent, limit, frequency, files) if tally.patterns.by_words else _rank_exact(tally, intent)
     return tuple(sorted(places, key=lambda p: (-p.score, p.project, p.path, p.start_line))[:limit])
 
 
-def _rank_words(tally: Tally, intent: Intent, limit: int, files: int) -> Iterator[Place]:
-    needles = tally.patterns.needles
+def score_files(
+    found: Sequence[FileTally], patterns: Patterns, intent: Intent, frequency: Sequence[int], files: int
+) -> list[tuple[float, str, str, FileTally]]:
+    """(negative score, project, path, file) of files found by words, best first."""
+    weights = word_weights(frequency, max(files, len(found), *frequency))
+    scored = [(-_word_score(file, patterns.needles, weights, intent), file.project, file.path, file) for file in found]
+    return sorted(scored, key=_order)
+
+
+def _rank_words(tally: Tally, intent: Intent, limit: int, frequency: Sequence[int] | None, files: int) -> Iterator[Place]:
     found = list(tally.files.values())
-    total = max(files, len(found))
-    frequency = [sum(file.counts[i] > 0 for file in found) for i in range(len(needles))]
-    weights = _weights(frequency, total, tally.patterns.common)
-    scored = sorted(((-_word_score(file, needles, weights, intent), file.project, file.path, file) for file in found), key=_order)
-    for negative, _, _, file in scored[:limit]:
+    if frequency is None:
+        frequency = [sum(file.counts[i] > 0 for file in found) for i in range(len(tally.patterns.needles))]
+    weights = word_weights(frequency, max(files, len(found), *frequency))
+    for negative, _, _, file in score_files(found, tally.patterns, intent, frequency, files)[:limit]:
         windows = _best_windows(file.lines, weights)
         for position, (value, lines) in enumerate(windows):
             share = SECOND_DECAY * value / windows[0][0] if position and windows[0][0] else 1.0
             yield _place(file, lines, -negative * share)
 
 
-def _weights(frequency: Sequence[int], total: int, common: frozenset[int]) -> list[float]:
-    """Inverse document frequency of each needle; one that was not searched for by itself is worth half of the least of the others."""
-    weights = [math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in frequency]
-    least = min((w for i, w in enumerate(weights) if i not in common), default=0.0)
-    return [least / 2 if i in common else w for i, w in enumerate(weights)]
+def word_weights(frequency: Sequence[int], total: int) -> list[float]:
+    """Inverse document frequency of each needle."""
+    return [math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in frequency]
 
 
 def _order(scored: tuple[float, str, str, FileTally]) -> tuple[float, str, str]:
@@ -156,12 +166,17 @@ def _order(scored: tuple[float, str, str, FileTally]) -> tuple[float, str, str]:
 
 def _word_score(file: FileTally, needles: Sequence[str], weights: Sequence[float], intent: Intent) -> float:
     whole = sum(weights) or 1.0
-    text = sum(w * count / (count + K1) for w, count in zip(weights, file.counts, strict=True) if count) / whole
-    stem = file_stem(file.path).casefold()
-    directory = file.path.rpartition("/")[0].casefold()
-    name = sum(w if n in stem else DIRECTORY_SHARE * w if n in directory else 0.0 for w, n in zip(weights, needles, strict=True)) / whole
-    defined = sum(weights[i] for i in sorted({i for line in file.lines for i in line.defined})) / whole
-    score = text + STEM_WEIGHT * name + COVERAGE_WEIGHT * stem_coverage(file.path, needles) + DEFINED_WEIGHT * defined
+    stem, directory, _ = path_words(file.path)
+    text = name = 0.0
+    for weight, count, needle in zip(weights, file.counts, needles, strict=True):
+        text += weight * count / (count + K1)
+        name += weight if needle in stem else DIRECTORY_SHARE * weight if needle in directory else 0.0
+    named = 0
+    for line in file.lines:
+        named |= line.defined
+    defined = _weight_of(named, weights)
+    coverage = stem_coverage(file.path, needles)
+    score = (text + STEM_WEIGHT * name + DEFINED_WEIGHT * defined) / whole + COVERAGE_WEIGHT * coverage
     return round(score * path_damping(file.path, needles, intent), 6)
 
 
@@ -169,36 +184,48 @@ def _best_windows(lines: Sequence[SeenLine], weights: Sequence[float]) -> list[t
     """(value, lines) of up to three windows that share no line, best first, at least one."""
     lines = sorted(lines, key=lambda line: line.line)
     spans: list[tuple[float, int, int]] = []
+    values: dict[tuple[int, int], float] = {}
     start = 0
     for end, last in enumerate(lines):
         while last.line - lines[start].line >= WINDOW_LINES:
             start += 1
-        spans.append((-_window_value(lines[start : end + 1], weights), start, end))
+        content = _content(lines[start : end + 1])
+        if content not in values:
+            values[content] = _weight_of(content[0], weights) + DEFINED_WEIGHT * _weight_of(content[1], weights)
+        spans.append((-values[content], start, end))
     best: list[tuple[float, int, int]] = []
     for value, first, last in sorted(spans):
         if best and (len(best) == WINDOWS_PER_FILE or -value < SECOND_WINDOW * -best[0][0]):
             break
         if all(last < taken_first or first > taken_last for _, taken_first, taken_last in best):
             best.append((value, first, last))
-    return [(-value, _trim_window(lines[first : last + 1], -value, weights)) for value, first, last in best]
+    return [(-value, _trim_window(lines[first : last + 1])) for value, first, last in best]
 
 
-def _trim_window(lines: Sequence[SeenLine], value: float, weights: Sequence[float]) -> Sequence[SeenLine]:
-    """The fewest lines that are worth as much: what adds nothing at the end goes first, then at the start."""
-    while len(lines) > 1 and _window_value(lines[:-1], weights) == value:
+def _trim_window(lines: Sequence[SeenLine]) -> Sequence[SeenLine]:
+    """The fewest lines that have as much in them: what adds nothing at the end goes first, then at the start."""
+    content = _content(lines)
+    while len(lines) > 1 and _content(lines[:-1]) == content:
         lines = lines[:-1]
-    while len(lines) > 1 and _window_value(lines[1:], weights) == value:
+    while len(lines) > 1 and _content(lines[1:]) == content:
         lines = lines[1:]
     return lines
 
 
-def _window_value(lines: Sequence[SeenLine], weights: Sequence[float]) -> float:
-    found = sorted({i for line in lines for i in line.needles})
-    defined = sorted({i for line in lines for i in line.defined})
-    return sum(weights[i] for i in found) + DEFINED_WEIGHT * sum(weights[i] for i in defined)
+def _content(lines: Sequence[SeenLine]) -> tuple[int, int]:
+    """The needles of some lines, and those in names that they define, as bits."""
+    found = defined = 0
+    for line in lines:
+        found |= line.needles
+        defined |= line.defined
+    return found, defined
 
 
-def _rank_exact(tally: Tally, intent: Intent, limit: int, files: int) -> Iterator[Place]:
+def _weight_of(needles: int, weights: Sequence[float]) -> float:
+    return sum(weight for index, weight in enumerate(weights) if needles >> index & 1)
+
+
+def _rank_exact(tally: Tally, intent: Intent) -> Iterator[Place]:
     needles = tally.patterns.needles
     for file in tally.files.values():
         words = {word for needle in needles for word in subtokens(needle)} if tally.patterns.fixed else set[str]()

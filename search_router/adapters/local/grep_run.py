@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,9 +19,9 @@ from search_router.adapters.local.git_grep import (
     git_grep_search,
     judge_git_grep,
 )
+from search_router.adapters.local.grep_census import Census, CensusReader
 from search_router.adapters.local.grep_engine import Engine
 from search_router.adapters.local.grep_matches import FileEnd, LineMatch, MatchReader, RunEnd
-from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.local.grep_rank import Tally
 from search_router.adapters.local.grep_scope import Ownership, globs_for_language, is_of_language, is_real_file
 from search_router.adapters.local.manifest import is_ignored
@@ -34,6 +33,8 @@ from search_router.schema import Project
 
 MAX_MATCHES = 20_000
 """Matching lines read in one call, over all projects."""
+WORD_MATCHES = 2_000
+"""Matching lines of the words of a question that are read as they come; with more, matches are counted first."""
 MAX_STREAM_BYTES = 128 * 2**20
 """Bytes of engine output read in one call, over all projects."""
 MAX_TRACKED_IGNORED = 500
@@ -86,12 +87,12 @@ class Allowance:
 class RunReport:
     """How the search of one project went.
 
-    `files` is how many the engine read, 0 when it did not say; `tracked_ignored` files were searched in spite of an ignore
-    rule, because git tracks them.
+    `files` is how many the engine read, 0 when it did not say; `tracked_ignored` files (`./` and the path) were searched in spite of an
+    ignore rule, because git tracks them.
     """
 
     files: int = 0
-    tracked_ignored: int = 0
+    tracked_ignored: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list[str])
 
 
@@ -127,38 +128,18 @@ async def read_command(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
 
 def listing_of(engine: Engine, config: GrepConfig, target: Target, *, tracked_only: bool = False, any_size: bool = False) -> list[str]:
     """The engine's command line up to the choice of files. `tracked_only` is for files named one by one, which no filter leaves out."""
+    threads = config.threads or max(1, min(4, (os.cpu_count() or 2) // 2))
     if engine.name == "git":
-        return git_grep_listing(threads=config.threads, is_git=target.is_git, tracked_only=tracked_only)
+        return git_grep_listing(threads=threads, is_git=target.is_git, tracked_only=tracked_only)
     listing = ripgrep_listing(
         engine.program,
-        threads=config.threads,
+        threads=threads,
         max_file_bytes=None if any_size else config.max_file_bytes,
         is_git=target.is_git,
         nested=() if tracked_only else target.nested,
         globs=() if tracked_only else globs_for_language(target.language),
     )
     return [*listing, "--no-ignore-parent"] if target.is_below_ignore_file else listing
-
-
-async def count_matches(engine: Engine, config: GrepConfig, target: Target, patterns: Patterns) -> Counter[str]:
-    """How often each text matches in one project, case-folded: cheap, because nothing but the matches is read."""
-    is_git_grep = engine.name == "git"
-    build = git_grep_count if is_git_grep else ripgrep_count
-    counts: Counter[bytes] = Counter()
-    rest = b""
-
-    def count(chunk: bytes) -> bool:
-        nonlocal rest
-        *lines, rest = (rest + chunk).split(b"\n")
-        counts.update(lines)
-        return True
-
-    argv = build(listing_of(engine, config, target), patterns, target.paths)
-    await read_command(argv, cwd=target.project.root, env=GIT_GREP_ENVIRONMENT if is_git_grep else None, on_chunk=count)
-    folded: Counter[str] = Counter()
-    for text, number in counts.items():
-        folded[text.decode("utf-8", "replace").casefold()] += number
-    return folded
 
 
 class ProjectRun:
@@ -175,6 +156,8 @@ class ProjectRun:
         self._path: str | None = None
         self._is_wanted = False
         self._broken: str | None = None
+        self._is_counted = False
+        self._known_tracked: tuple[str, ...] | None = None
         self._report = RunReport()
 
     async def search(self) -> RunReport:
@@ -183,6 +166,29 @@ class ProjectRun:
         Raises:
             ExpertError: `rejected` for a bad pattern, `unavailable` when the root is gone, else what became of the engine.
         """
+        await self._over_files(self._run)
+        return self._report
+
+    async def count(self, census: Census, before: RunReport | None) -> RunReport:
+        """Count the matches of each file into the census. `before` is of a search of the same call, if it ended. Raises as `search`."""
+        self._known_tracked = before.tracked_ignored if before else None
+
+        async def run(listing: Sequence[str], paths: Sequence[str], named: bool) -> None:
+            await self._count(census, listing, paths, named)
+
+        await self._over_files(run)
+        self._is_counted = True
+        return self._report
+
+    async def read(self, paths: Sequence[str], tally: Tally, *, named: bool) -> None:
+        """Read the lines of these files alone, which a census found, into this tally; `named` as there. Raises as `search`."""
+        self._tally = tally
+        # ripgrep reads a file that is named whatever the rules say; git grep has to be told which kind it is.
+        listing = listing_of(self._engine, self._config, self._target, tracked_only=named or self._engine.name == "ripgrep")
+        await self._run(listing, [f"./{path}" for path in paths])
+
+    async def _over_files(self, run: Callable[[Sequence[str], Sequence[str], bool], Awaitable[None]]) -> None:
+        """Run over all files that the rules list, then over those that are named because git tracks them in spite of the rules."""
         if not self._target.project.root.is_dir():
             raise ExpertError(
                 FailureClass.UNAVAILABLE,
@@ -190,28 +196,54 @@ class ProjectRun:
                 remedy="Correct workspace.roots.",
             )
         ignored = bool(self._target.scope) and await self._is_ignored()
-        tracked: list[str] = []
+        tracked = list(self._known_tracked or ())
         failure: ExpertError | None = None
         async with anyio.create_task_group() as tasks:
-            if self._target.is_git:
+            if self._target.is_git and self._known_tracked is None:
                 tasks.start_soon(self._list_tracked_ignored, tracked)
             try:
                 if not ignored:
-                    await self._run(listing_of(self._engine, self._config, self._target), self._target.paths)
+                    await run(listing_of(self._engine, self._config, self._target), self._target.paths, False)
             except ExpertError as error:
                 failure = error
                 tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
-        self._report.tracked_ignored = len(tracked)
+        self._report.tracked_ignored = tuple(tracked)
         if tracked and not self._allowance.is_used_up:
-            await self._run(listing_of(self._engine, self._config, self._target, tracked_only=True), tracked)
+            await run(listing_of(self._engine, self._config, self._target, tracked_only=True), tracked, True)
         if self._ownership.foreign:
             names = ", ".join(sorted(self._ownership.foreign)[:3])
             self._report.notes.append(f"matches below {names} were left out: repositories of their own; add them to workspace.roots")
-        return self._report
 
-    async def _run(self, listing: Sequence[str], paths: Sequence[str]) -> None:
+    async def _count(self, census: Census, listing: Sequence[str], paths: Sequence[str], named: bool) -> None:
+        is_git_grep = self._engine.name == "git"
+        build = git_grep_count if is_git_grep else ripgrep_count
+        reader = CensusReader()
+
+        def take(chunk: bytes) -> bool:
+            self._allowance.bytes -= len(chunk)
+            reader.feed(chunk)
+            return not self._allowance.is_used_up
+
+        ended = await read_command(
+            build(listing, census.longest_first, paths),
+            cwd=self._target.project.root,
+            env=GIT_GREP_ENVIRONMENT if is_git_grep else None,
+            on_chunk=take,
+        )
+        reader.close()
+        self._found = False
+        for path, matched, times in reader:
+            self._found = True
+            if self._wants(path):
+                census.add((self._target.project.id, path), matched, times)
+                if named:
+                    census.named.add((self._target.project.id, path))
+        self._report.files += reader.files_searched
+        self._judge(ended)
+
+    async def _run(self, listing: Sequence[str], paths: Sequence[str], named: bool = False) -> None:
         is_git_grep = self._engine.name == "git"
         build = git_grep_search if is_git_grep else ripgrep_search
         reader = (GitGrepReader if is_git_grep else RipgrepReader)(self._config.max_columns)
@@ -228,9 +260,12 @@ class ProjectRun:
                 remedy="Use the ripgrep that is installed with this package.",
                 detail=self._broken,
             )
+        self._judge(ended)
+
+    def _judge(self, ended: Ended) -> None:
         if ended.code is None:
             return
-        if is_git_grep:
+        if self._engine.name == "git":
             note = judge_git_grep(self._target.project.root, ended.code, ended.stderr, found=self._found)
         else:
             note = judge_ripgrep(ended.code, ended.stderr, found=self._found)
@@ -247,7 +282,7 @@ class ProjectRun:
                     case FileEnd():
                         self._tally.end(self._target.project.id, event)
                     case RunEnd():
-                        self._report.files += event.files
+                        self._report.files += 0 if self._is_counted else event.files
         except (ValueError, KeyError, TypeError) as error:
             self._broken = repr(error)
             return False
@@ -255,10 +290,7 @@ class ProjectRun:
 
     def _take_match(self, match: LineMatch) -> None:
         self._found = True
-        if match.path != self._path:
-            self._path = match.path
-            self._is_wanted = self._target.holds(match.path) and self._ownership.owns(match.path)
-        if self._is_wanted:
+        if self._wants(match.path):
             self._allowance.matches -= 1
             self._tally.see(self._target.project.id, match)
 
@@ -271,6 +303,12 @@ class ProjectRun:
         if ignored:
             self._report.notes.append(f"{self._target.scope!r} is ignored: at most its tracked files were searched")
         return ignored
+
+    def _wants(self, path: str) -> bool:
+        if path != self._path:
+            self._path = path
+            self._is_wanted = self._target.holds(path) and self._ownership.owns(path)
+        return self._is_wanted
 
     async def _list_tracked_ignored(self, into: list[str]) -> None:
         """Tracked files that an ignore rule matches: git's rules do not ignore them, ripgrep and `git grep --untracked` do (measured)."""

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio.to_thread
 
@@ -32,8 +33,7 @@ MAX_PATH = 4096
 _UNREADABLE = re.compile(r"^(?:warning: could not open directory '(.*?)/?'|rg: (?:\./)?(.*?)): [^:]*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """One regular file: path relative to the root (see `textfile` for its bytes), size in bytes, and what tells that it changed."""
 
     path: str
@@ -189,7 +189,7 @@ def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Man
     names = listing.stdout.split(b"\0")
     names.pop()  # empty after the last NUL, or the stump of a list that was cut
     for listed in names:
-        name = listed.rstrip(b"/")
+        name = listed.rstrip(b"/") if listed.endswith(b"/") else listed
         if others and (name + b"/").startswith(others):
             continue
         if not directories.is_real(name.rpartition(b"/")[0]):

@@ -28,6 +28,9 @@ from search_router.errors import ExpertError, FailureClass
 MAX_FILES = 200
 NEAR_SHARE = 0.5
 """Of the time for an introduction: its first commit comes early there, the later changes matter less than older ones elsewhere."""
+SETTLED_SECONDS = 0.1
+"""For an introduction that is settled, so much goes into the search for an earlier life; the whole time when it is asked again."""
+MAX_STEPS_BACK = 4
 CACHED_SCANS = 64
 _DIFF_TREE = (
     "--no-replace-objects",
@@ -82,6 +85,7 @@ class Scan:
     """Commits that matched (row to the paths that did), and how far the search came in the near and in the far part.
 
     `near` and `far` count the commits that are done; `near_hits` are the rows found near, `reached` is the row of the last far one.
+    `settled` is the commit before which no file had the term: what it came in with, unless it had been there and gone before.
     """
 
     needle: Needle
@@ -92,6 +96,7 @@ class Scan:
     far: int = 0
     far_done: bool = False
     reached: int | None = None
+    settled: int | None = None
     failure: str | None = None
 
     @property
@@ -131,7 +136,8 @@ async def search_changes(ground: Ground, needle: Needle, aspect: Aspect, until: 
     """Look near (the files that have the term now), then far (whole commits), until the clock of anyio says `until`.
 
     `before` is an earlier scan of the same ground that is continued. For an introduction the near part goes from the oldest commit on,
-    and the far part looks only at commits older than the first one found near: nothing newer can be an earlier introduction.
+    and the far part looks only at commits older than the first one found near: nothing newer can be an earlier introduction. Between
+    them the tree before that first one is asked whether another file had the term then, and that file's own history is near as well.
 
     Raises:
         ExpertError: `rejected` for a pattern that git cannot read.
@@ -141,6 +147,10 @@ async def search_changes(ground: Ground, needle: Needle, aspect: Aspect, until: 
     if not scan.near_done:
         now = anyio.current_time()
         scan = await _search_near(ground, scan, introduction, now + (until - now) * NEAR_SHARE if introduction else until)
+    if scan.failure is None and introduction and scan.near_hits and scan.settled is None and not scan.far:
+        scan = await _step_back(ground, scan, until)
+        if scan.settled is not None:
+            until = min(until, anyio.current_time() + SETTLED_SECONDS)
     if scan.failure is None and not scan.far_done and (scan.near_done or (introduction and scan.near_hits)):
         scan = await _search_far(ground, scan, introduction, until)
     if scan.failure is None and scan.far_done and not scan.near_done:  # the first change is settled, time may be left for later ones
@@ -166,6 +176,41 @@ async def _search_near(ground: Ground, scan: Scan, introduction: bool, until: fl
     )
 
 
+async def _step_back(ground: Ground, scan: Scan, until: float) -> Scan:
+    """From the first commit with the term on, look for it in the tree before, and in the history of the files that have it there."""
+    places = {row: index for index, row in enumerate(ground.rows)}
+    for _ in range(MAX_STEPS_BACK):
+        first = max(scan.near_hits, key=places.__getitem__)
+        (sha,) = (sha for _, sha in await anyio.to_thread.run_sync(ground.log.plain_shas, [first]))
+        files: list[str] | None = None
+        with anyio.move_on_after(until - anyio.current_time()):
+            files = await _grep_tree(ground, scan.needle, sha)
+        if files == []:
+            return replace(scan, settled=first)
+        if files is None:
+            return scan
+        names = await anyio.to_thread.run_sync(ground.log.lineage, files)
+        touching = await anyio.to_thread.run_sync(ground.log.touching, names)
+        older = [row for row in ground.rows[places[first] + 1 :] if row in touching]
+        wanted = await anyio.to_thread.run_sync(ground.log.plain_shas, older[::-1])
+        found = await scan_commits(ground.root, scan.needle, wanted, names, until)
+        # Unfinished, or found nothing (a merge brought it in): the far part looks at every commit.
+        done = found.looked == len(wanted) and found.failure is None
+        scan = replace(scan, hits={**found.hits, **scan.hits}, near_hits=scan.near_hits.union(found.hits), failure=found.failure)
+        if not done or not found.hits:
+            return scan
+    return scan
+
+
+async def _grep_tree(ground: Ground, needle: Needle, sha: str) -> list[str] | None:
+    """Files that had the term just before a commit; None when git cannot tell."""
+    parents = await run_git(ground.root, "--no-replace-objects", "rev-list", "--parents", "--max-count=1", sha)
+    if parents.returncode != 0:
+        return None
+    before = parents.stdout.decode("ascii", "replace").split()[1:2]
+    return await _grep(ground, needle, before[0]) if before else []
+
+
 async def _search_far(ground: Ground, scan: Scan, introduction: bool, until: float) -> Scan:
     # The list must not depend on what this part finds itself, or a scan could not be continued by counting.
     rows: Sequence[int] = ground.rows
@@ -183,20 +228,25 @@ async def _search_far(ground: Ground, scan: Scan, introduction: bool, until: flo
 
 async def _files_with(ground: Ground, needle: Needle) -> tuple[Needle, list[str]]:
     """Files of the work tree that have the term, and the term: a qualified name that nobody writes out gives way to its last part."""
-    files = await _grep(ground, needle)
+    files = await _grep(ground, needle) or []
     if not files and (tail := needle.tail) is not None and (found := await _grep(ground, tail)):
         return tail, found
     return needle, files
 
 
-async def _grep(ground: Ground, needle: Needle) -> list[str]:
+async def _grep(ground: Ground, needle: Needle, tree: str | None = None) -> list[str] | None:
+    """The files of the work tree, or of a commit, that have the term; None when git cannot tell."""
     form = "-E" if needle.is_regex else "-F"
     options = ("-l", "-z", "-I", "--no-recurse-submodules", "--no-textconv", "--no-color", form, "-e", needle.pattern)
-    finished = await run_git(ground.root, "-c", "grep.fullName=false", "grep", *options, "--", ground.path or ".", max_bytes=2**20)
+    where = () if tree is None else (tree,)
+    config = ("--no-replace-objects", "-c", "grep.fullName=false")
+    finished = await run_git(ground.root, *config, "grep", *options, *where, "--", ground.path or ".", max_bytes=2**20)
     if _is_bad_pattern(needle, finished):
         raise _rejected(needle, finished)
-    # Any other failure (a bare repository has no work tree) only costs the head start: the far part looks at every commit.
-    return [text_of(name) for name in finished.stdout.split(b"\0")[:-1]][:MAX_FILES] if finished.returncode == 0 else []
+    if finished.returncode not in (0, 1):
+        return None  # a bare repository has no work tree; the far part looks at every commit
+    prefix = "" if tree is None else f"{tree}:"
+    return [text_of(name).removeprefix(prefix) for name in finished.stdout.split(b"\0")[:-1]][:MAX_FILES]
 
 
 class _Tally:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 
 from search_router.adapters.local.commit_log import CommitLog, StoredCommit
-from search_router.adapters.local.commit_reader import CommitReader, Head, read_head
+from search_router.adapters.local.commit_reader import CommitReader, Head, HeadWatch
 from search_router.adapters.local.history_question import Aspect, asks_for_commit, aspect_of, code_terms, file_terms, message_tokens
 from search_router.adapters.local.history_rank import LIST_LENGTH, Found, rank_commits
 from search_router.adapters.local.pickaxe import Ground, Needle, Scan, ScanCache, search_changes
@@ -38,7 +40,7 @@ class _Search:
     """What one call has found so far. `place` is a row's index in the history, newest 0."""
 
     log: CommitLog
-    place: dict[int, int]
+    place: Mapping[int, int]
     aspect: Aspect = Aspect.CHANGED
     messages: list[int] = field(default_factory=list[int])
     files: set[int] = field(default_factory=set[int])
@@ -53,6 +55,8 @@ class ProjectHistory:
     def __init__(self, root: Path, config: HistoryConfig, cache_dir: Path) -> None:
         self._config = config
         self._reader = CommitReader(root, config.max_commits, cache_dir)
+        self._watch = HeadWatch(root)
+        self._places: tuple[array[int], dict[int, int]] | None = None
         self._scans = ScanCache()
         self._scanned: CommitLog | None = None  # whose rows the remembered scans name
 
@@ -66,7 +70,7 @@ class ProjectHistory:
         Raises:
             ExpertError: `unavailable` without a git repository, `rejected` for a bad pattern, git's own failures.
         """
-        head = await read_head(project.root)
+        head = await self._watch.read()
         if head is None:
             return Answer(notes=("the repository has no commit",))
         try:
@@ -84,11 +88,11 @@ class ProjectHistory:
         await reader.wait((until - anyio.current_time()) * READING_SHARE)
         if (log := reader.log) is None:
             return Answer(partial=(_reading_so_far(reader),), head=head.sha)
-        rows = reader.rows[:]
+        place = self._place_of_each()
         if call.path is not None:
             below = await anyio.to_thread.run_sync(log.below, call.path)
-            rows = [row for row in rows if row in below]
-        search = _Search(log, {row: index for index, row in enumerate(rows)})
+            place = {row: index for index, row in enumerate(row for row in place if row in below)}
+        search = _Search(log, place)
         if not reader.is_complete:
             search.partial.append(_reading_so_far(reader))
         tokens = message_tokens(call.sub_query.text)
@@ -97,6 +101,13 @@ class ProjectHistory:
         if call.intent is Intent.HISTORY:
             await self._search_changes(search, head, call, until)
         return await self._present(search, project, head, call.limit)
+
+    def _place_of_each(self) -> Mapping[int, int]:
+        """Each row's place, newest 0; remembered while the rows are the same, because there are tens of thousands."""
+        rows = self._reader.rows
+        if self._places is None or self._places[0] is not rows or len(self._places[1]) != len(rows):
+            self._places = rows, {row: index for index, row in enumerate(rows)}
+        return self._places[1]
 
     # -------------------------------------------------------------- changes and files
 
@@ -139,7 +150,7 @@ class ProjectHistory:
     # -------------------------------------------------------------- the answer
 
     async def _present(self, search: _Search, project: Project, head: Head, limit: int) -> Answer:
-        doubtful = await anyio.to_thread.run_sync(search.log.rows_of, head.boundary)
+        doubtful = await anyio.to_thread.run_sync(search.log.rows_of, head.boundary) if head.boundary else {}
         changes = [{row: paths for row, paths in scan.hits.items() if row in search.place} for scan in search.scans]
         found = Found(search.messages, changes, search.files)
         ranked = rank_commits(found, search.aspect, search.place, frozenset(doubtful.values()))[:limit]
@@ -189,7 +200,10 @@ def _how_far(log: CommitLog, scan: Scan) -> str:
         return f"pickaxe for {term!r} stopped: {scan.failure}"
     if scan.far_done:
         return f"pickaxe for {term!r} found the first change, but not all later ones were searched; ask again"
-    if scan.reached is None:
+    reached = None if scan.reached is None else log.commits([scan.reached])[scan.reached].date[:10]
+    if scan.settled is not None:
+        life = "not searched for" if reached is None else f"searched for back to {reached}"
+        return f"pickaxe for {term!r} found where it came in, no file had it just before; an earlier life was {life}; ask again"
+    if reached is None:
         return f"pickaxe for {term!r} looked only at the files that have it now; ask again"
-    reached = log.commits([scan.reached])[scan.reached]
-    return f"pickaxe for {term!r} read back to {reached.date[:10]}; older commits not searched, ask again"
+    return f"pickaxe for {term!r} read back to {reached}; older commits not searched, ask again"

@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pydantic_core import from_json
+
 from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line, for_system, is_utf8
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.errors import ExpertError, FailureClass
@@ -57,8 +59,8 @@ def ripgrep_search(listing: Sequence[str], patterns: Patterns, paths: Sequence[s
 
 
 def ripgrep_count(listing: Sequence[str], patterns: Patterns, paths: Sequence[str]) -> list[str]:
-    """The command line that prints the text of every match alone, a line each, to be counted."""
-    bare = ("--only-matching", "--no-filename", "--no-line-number", "--no-heading", "--color", "never")
+    """The command line that prints `path NUL match` for every match, a line each, and how many files were searched."""
+    bare = ("--only-matching", "--with-filename", "--null", "--no-line-number", "--no-heading", "--color", "never", "--stats")
     return [*listing, *bare, *_pattern_options(patterns), "--", *paths]
 
 
@@ -112,6 +114,20 @@ class RipgrepReader:
         self._path = ""
 
     def feed(self, chunk: bytes) -> Iterable[MatchEvent]:
+        first = chunk.find(b"\n")
+        if first < 0 or self._long is not None or max(len(chunk), len(self._held) + first) > LINE_KEPT:
+            yield from self._feed_long(chunk)
+            return
+        last = chunk.rfind(b"\n")
+        block = bytes(self._held) + chunk[:last]
+        self._held[:] = chunk[last + 1 :]
+        for record in block.split(b"\n"):
+            event = self._read(record)
+            if event is not None:
+                yield event
+
+    def _feed_long(self, chunk: bytes) -> Iterable[MatchEvent]:
+        """Record by record, because one may be too long to hold."""
         *records, rest = chunk.split(b"\n")
         for record in records:
             if self._long is not None:
@@ -148,22 +164,23 @@ class RipgrepReader:
         text_end = record.find(_NUMBER, text_at)
         if text_at < 0 or text_end < 0:
             return None
-        text: str = json.loads(record[text_at + len(_TEXT) : text_end].decode())
+        text: str = from_json(record[text_at + len(_TEXT) : text_end], cache_strings="none")
         number_at = text_end + len(_NUMBER)
         line = int(record[number_at : record.index(b",", number_at)])
         return LineMatch(self._path, line, text) if len(text) <= self._max_columns else None
 
     def _read_any(self, record: bytes) -> MatchEvent | None:
-        parsed: dict[str, Any] = json.loads(record.decode())
+        parsed: dict[str, Any] = from_json(record)
         data: dict[str, Any] = parsed["data"]
         match parsed["type"]:
+            case "match":
+                text, is_cut = _text_of(data["lines"]), False
+                if len(text) > self._max_columns:
+                    text, is_cut = cut_line(text, (_text_of(part["match"]) for part in data["submatches"]), self._max_columns)
+                return LineMatch(self._path, data["line_number"], text, is_cut)
             case "begin":
                 self._path = _path_of(data["path"])
                 return None
-            case "match":
-                matched = (_text_of(part["match"]) for part in data["submatches"])
-                text, is_cut = cut_line(_text_of(data["lines"]), matched, self._max_columns)
-                return LineMatch(self._path, int(data["line_number"]), text, is_cut)
             case "end":
                 return FileEnd(self._path, data["binary_offset"] is not None)
             case "summary":

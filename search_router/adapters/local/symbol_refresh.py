@@ -18,7 +18,7 @@ import anyio.to_thread
 from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
 from search_router.adapters.local.extract_worker import ReadSyntax, read_source, read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
-from search_router.adapters.local.languages import language_of
+from search_router.adapters.local.languages import language_of, text_language
 from search_router.adapters.local.manifest import LeftOut, Manifest, read_manifest
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_state import Changed, Identified, KnownFiles, ProjectSymbols, RefreshReport, Seen, derived_key
@@ -72,8 +72,12 @@ class Refresh:
         """Do it. Raises ExpertError when git or the extraction cannot be run."""
         began = time.monotonic()
         state = self._state
-        state.total = None
+        listed, state.listed = state.listed, None
+        total, state.total = state.total, None
         manifest = await read_manifest(self._project, nested=nested)
+        if listed == manifest.entries:
+            state.listed, state.total = listed, total
+            return self._report(manifest, began)
         changed, gone = self._compare(manifest)
         kept = [file for path in gone if (file := state.table.get(path))]  # so that a renamed file finds its syntax in `known`
         for path in gone:
@@ -87,6 +91,12 @@ class Refresh:
         await self._save(gone)
         state.stamps = {}  # from here on `seen` knows more
         state.waiting = len(self._missing)
+        if not self._missing and all(seen.settled for seen in state.seen.values()):
+            state.listed = manifest.entries
+        return self._report(manifest, began)
+
+    def _report(self, manifest: Manifest, began: float) -> RefreshReport:
+        state = self._state
         left_out = [left for left in manifest.left_out if _matters(left)]
         left_out += [LeftOut(path, seen.reason) for path, seen in state.seen.items() if seen.reason]
         ms = (time.monotonic() - began) * 1000
@@ -101,8 +111,8 @@ class Refresh:
         for entry in manifest.entries:
             if entry.path in state.other:
                 continue
-            language = language_of(entry.path)
-            if language not in SYNTAX_LANGUAGES:
+            language = text_language(entry.path)
+            if language is None:
                 state.other.add(entry.path)
                 continue
             listed.add(entry.path)
@@ -223,7 +233,7 @@ class Refresh:
         """Enter a file under its own path, with the syntax of equal bytes."""
         path, language, _ = each.changed
         if file.path != path:
-            file = IndexedFile(path, language, file.blob, file.content_hash, file.syntax)
+            file = IndexedFile(path, language, file.blob, file.content_hash, file.syntax, file.terms)
         self._state.table.put(file)
         self._known[derived_key(language, file.blob)] = file
         self._mark_seen(each)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from search_router.adapters.local.grammars import extractor_version
-from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.manifest import FileEntry, LeftOut
 from search_router.adapters.local.symbol_store import DerivedKey, FileStamp
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 
@@ -57,7 +57,10 @@ class Identified(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class ProjectSymbols:
-    """One project's state between refreshes. `waiting` of `total` source files are not in the table as they are on disk."""
+    """One project's state between refreshes. `waiting` of `total` source files are not in the table as they are on disk.
+
+    `listed` is the list of files that everything here agrees with, None when some of it has to be looked at again whatever it says.
+    """
 
     table: SymbolTable = field(default_factory=SymbolTable)
     seen: dict[str, Seen] = field(default_factory=dict[str, Seen])
@@ -65,6 +68,7 @@ class ProjectSymbols:
     stamps: dict[str, tuple[FileStamp, str]] | None = None
     waiting: int = 0
     total: int | None = None
+    listed: tuple[FileEntry, ...] | None = None
 
 
 def derived_key(language: str, blob: str) -> DerivedKey:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from search_router.adapters.local.grep_definitions import definition_weight
 from search_router.adapters.local.grep_matches import LineMatch
 from search_router.adapters.local.grep_paths import file_stem, path_damping, stem_coverage
-from search_router.adapters.local.grep_patterns import MAX_TERMS, leave_out_common, read_patterns, shared_part
+from search_router.adapters.local.grep_patterns import MAX_TERMS, read_patterns, shared_part
 from search_router.adapters.local.grep_rank import LINES_PER_FILE, WINDOW_LINES, WINDOWS_PER_FILE, Place, Tally, rank_places
 from search_router.adapters.local.grep_scope import globs_for_language, is_of_language, read_scope_path
 from search_router.errors import ExpertError
@@ -161,13 +161,6 @@ def test_terms_are_distinct_and_bounded() -> None:
     assert read_patterns(SubQuery(QueryForm.LITERAL, (), "a b")).needles == ("a b",)
     with pytest.raises(ExpertError):
         read_patterns(SubQuery(QueryForm.TEXT, (), "?!"))
-
-
-def test_the_fewest_common_words_are_left_out() -> None:
-    patterns = read_patterns(SubQuery(QueryForm.KEYWORDS, ("the", "url", "caf\u00e9"), ""))
-    thinner = leave_out_common(patterns, {"the": 900, "url": 90, "caf\u00e9": 5, "cafe\u0301": 6}, 120)
-    assert thinner.common == {0} and thinner.spellings == ("url", "caf\u00e9", "cafe\u0301") and thinner.needles == patterns.needles
-    assert leave_out_common(patterns, {"the": 900, "url": 900, "caf\u00e9": 900}, 100).spellings == ("caf\u00e9", "cafe\u0301")
 
 
 @given(path=st.text(min_size=1, max_size=40))

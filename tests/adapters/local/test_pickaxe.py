@@ -75,6 +75,31 @@ async def test_an_introduction_in_a_file_that_is_gone_is_found_far_and_newer_com
 
 
 @pytest.mark.anyio
+async def test_an_introduction_is_followed_into_a_file_that_had_the_term_before_and_is_gone(repository: Repository, log: CommitLog) -> None:
+    repository.commit("Start", {"a.py": "1\n"})
+    repository.commit("Introduce", {"old.py": "find_me = 1\n" + "old\n" * 30})
+    repository.commit("Copy", {"new.py": "import find_me\n"})
+    repository.commit("Drop", {"old.py": None})
+    ground = ground_of(repository, log)
+    scan = await look(ground, "find_me", Aspect.INTRODUCED)
+    assert scan.settled is not None and log.commits([scan.settled])[scan.settled].subject == "Introduce"
+    assert {commit.subject for commit in log.commits(scan.near_hits).values()} == {"Introduce", "Copy"}
+    assert scan.complete and scan.far == 1
+
+
+@pytest.mark.anyio
+async def test_a_settled_introduction_that_is_asked_again_goes_on_with_an_earlier_life(repository: Repository, log: CommitLog) -> None:
+    repository.commit("First life", {"gone.py": "find_me = 1\n"})
+    repository.commit("End", {"gone.py": None})
+    repository.commit("Second life", {"here.py": "find_me = 2\n"})
+    ground = ground_of(repository, log)
+    (second,) = log.rows_of([repository.git("rev-parse", "HEAD")]).values()
+    settled = Scan(Needle("find_me"), {second: ("here.py",)}, frozenset({second}), near=1, near_done=True, settled=second)
+    scan = await search_changes(ground, Needle("find_me"), Aspect.INTRODUCED, anyio.current_time() + 30, settled)
+    assert names(log, scan) == {"First life", "End", "Second life"} and scan.complete
+
+
+@pytest.mark.anyio
 async def test_a_scan_whose_time_is_up_says_how_far_it_came_and_goes_on_from_there(repository: Repository, log: CommitLog) -> None:
     for number in range(4):
         repository.commit(f"Number {number}", {f"{number}.py": f"find_me {number}\n"})
