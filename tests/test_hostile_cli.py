@@ -63,7 +63,7 @@ def test_exit_codes_are_the_documented_ones(tmp_path: Path, root: Path) -> None:
 
 
 def test_no_expert_that_could_answer_is_exit_code_3(tmp_path: Path, root: Path) -> None:
-    switched_off = [f"--set=experts.{name}.enabled=false" for name in ("symbols", "history")]
+    switched_off = [f"--set=experts.{name}.enabled=false" for name in ("codesearch", "symbols", "history")]
     ended = run_cli(tmp_path, "search", "zebra_one", "--json", "--set", 'experts.grep.rg="/bin/true"', *switched_off, "--root", str(root))
     assert (ended.code, ended.json["status"]) == (3, "declined")
     assert "ripgrep does not run" in json.dumps(ended.json)
@@ -281,7 +281,7 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path, root: Path) -> None:
         ended = run_cli(tmp_path, "search", "--batch", "-", "--root", str(root), stdin=questions)
         symbol, past = ended.lines
         assert ended.code == 0
-        assert {s["expert"] for s in symbol["evidence"][0]["sources"]} == {"grep", "symbols"}
+        assert {s["expert"] for s in symbol["evidence"][0]["sources"]} >= {"grep", "symbols"}
         assert past["evidence"][0]["commit"], past["experts"]
     assert len(stores) >= 2
 
@@ -314,7 +314,7 @@ def test_without_git_files_are_searched_and_history_says_why_it_is_not(tmp_path:
     assert "git is not installed" in ended.stderr
     found, past, nothing = ended.lines
     (item,) = found["evidence"]
-    assert (item["path"], {s["expert"] for s in item["sources"]}) == ("a.py", {"grep", "symbols"})
+    assert item["path"] == "a.py" and {s["expert"] for s in item["sources"]} >= {"grep", "symbols"}
     fetched = run_cli(tmp_path, "fetch", item["id"], "--json", "--root", str(root), environ=without).json
     assert fetched["items"][0]["fresh"] is True
     (history,) = [e for e in past["experts"] if e["id"] == "history"]
