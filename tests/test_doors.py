@@ -182,7 +182,7 @@ async def test_a_question_is_answered_fetched_and_proved_from_end_to_end(client:
     assert answer["status"] == "answered"
     first = answer["evidence"][0]
     assert (first["project"], first["path"], first["symbol"]) == ("shop", "src/billing/invoice.py", "InvoiceBook.total_with_tax")
-    assert {source["expert"] for source in first["sources"]} == {"grep", "symbols"}
+    assert {source["expert"] for source in first["sources"]} >= {"grep", "symbols"}
     assert first["tier"] == "symbol-confirmed"
     assert f"1. {first['id']}" in text_of(found)
 
@@ -194,7 +194,7 @@ async def test_a_question_is_answered_fetched_and_proved_from_end_to_end(client:
 
     predicate = checked(found, house, question)
     assert (predicate["operation"], predicate["status"]) == ("search", "answered")
-    assert {e["expert"] for e in predicate["experts"] if e["status"] == "ok"} == {"grep", "symbols"}
+    assert {e["expert"] for e in predicate["experts"] if e["status"] == "ok"} >= {"grep", "symbols"}
     assert checked(fetched, house, {"ids": [first["id"]]})["operation"] == "fetch"
 
     read = await call(client, "get_receipt", {"id": answer["receipt"]["id"]})

@@ -262,7 +262,8 @@ def logged(folder: Path) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {}
     for path in sorted(folder.iterdir()):
         argv = os.fsdecode(path.read_bytes()).split("\0")[:-1]
-        found.setdefault(path.name.partition(".")[0], []).append(argv)
+        if argv:  # else it was ended, like every child of a call that is over, before it could write
+            found.setdefault(path.name.partition(".")[0], []).append(argv)
     return found
 
 

@@ -20,55 +20,59 @@ DELTA_FILES: Final = 1000
 
 
 class ProjectCode:
-    """The segments of one table. `sync` may run in a thread; nothing else may use it meanwhile."""
+    """The segments of one table at one generation. Never changed after it was made, so that it is read while its successor is built."""
 
     def __init__(self) -> None:
         self.segments: tuple[Segment, ...] = ()
         self.central: tuple[Floats, ...] = ()
         self.legacy: Mapping[str, bool] = {}
-        self.damaged = 0
-        self._generation = -1
+        self.generation = -1
         self._at: dict[str, tuple[str, int, int]] = {}
 
     def is_current(self, table: SymbolTable) -> bool:
-        return self._generation == table.generation
+        return self.generation == table.generation
 
-    def sync(self, files: Mapping[str, IndexedFile], generation: int) -> None:
-        """Hold exactly these files."""
+    def successor(self, files: Mapping[str, IndexedFile], generation: int) -> ProjectCode:
+        """The segments that hold exactly these files. Blocks; meant for a thread."""
+        new = ProjectCode()
+        new.generation = generation
         changed = [f for path, f in files.items() if self._at.get(path, ("",))[0] != f.blob]
         gone = [path for path in self._at if path not in files]
-        many = len(changed) > max(DELTA_FILES, len(files) // 4) or not self.segments
-        for path in (*gone, *(f.path for f in changed)):
-            if path in self._at:
-                _, segment, number = self._at.pop(path)
-                self.segments[segment].alive[number] = False
-        if many:
-            self._build([files[path] for path in sorted(files)])
-        elif changed:
-            recent = [files[path] for path, (_, segment, _) in self._at.items() if segment == 1]
-            self._build_delta(sorted([*recent, *changed], key=lambda f: f.path))
-        if changed or gone or many:
-            self.central = tuple(centrality(self.segments))
-            self.legacy = find_legacy(files)
-        self._generation = generation
+        if len(changed) > max(DELTA_FILES, len(files) // 4) or not self.segments:
+            new._build([files[path] for path in sorted(files)])
+        else:
+            new.segments, new._at = tuple(s.snapshot() for s in self.segments), dict(self._at)
+            for path in (*gone, *(f.path for f in changed)):
+                if path in new._at:
+                    _, segment, number = new._at.pop(path)
+                    new.segments[segment].alive[number] = False
+            if changed:
+                recent = [files[path] for path, (_, segment, _) in new._at.items() if segment == 1]
+                new._build_delta(sorted([*recent, *changed], key=lambda f: f.path))
+        unchanged = not changed and not gone
+        new.central = self.central if unchanged else tuple(centrality(new.segments))
+        new.legacy = self.legacy if unchanged else find_legacy(files)
+        return new
 
     def _build(self, files: list[IndexedFile]) -> None:
-        self.segments = (self._segment(files),)
+        self.segments = (_segment(files),)
         self._at = {f.path: (f.blob, 0, number) for number, f in enumerate(files)}
 
     def _build_delta(self, files: list[IndexedFile]) -> None:
-        self.segments = (self.segments[0], self._segment(files))
+        self.segments = (self.segments[0], _segment(files))
         self._at.update({f.path: (f.blob, 1, number) for number, f in enumerate(files)})
 
-    def _segment(self, files: list[IndexedFile]) -> Segment:
-        return Segment([(f.path, self._terms(f)) for f in files])
 
-    def _terms(self, file: IndexedFile) -> FileTerms:
-        try:
-            return unpack_terms(file.terms)
-        except DamagedPayload:
-            self.damaged += 1
-            return FileTerms(0, (), (), array("H"), array("I"), array("H"))
+def _segment(files: list[IndexedFile]) -> Segment:
+    return Segment([(f.path, _terms(f)) for f in files])
+
+
+def _terms(file: IndexedFile) -> FileTerms:
+    """The file's terms; none for a row that is damaged, which the index makes anew when it is read next."""
+    try:
+        return unpack_terms(file.terms)
+    except DamagedPayload:
+        return FileTerms(0, (), (), array("H"), array("I"), array("H"))
 
 
 def find_legacy(paths: Mapping[str, object]) -> dict[str, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,9 +12,11 @@ import numpy.typing as npt
 from search_router.adapters.local.code_index import ProjectCode
 from search_router.adapters.local.code_rank import Admitted
 from search_router.adapters.local.code_segment import Floats, Segment
+from search_router.adapters.local.code_words import words_of
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path, language_of, languages_named
+from search_router.adapters.local.qualified_names import cut_qualified
 from search_router.config.schema import CodeSearchWeights
-from search_router.schema import ExpertCall
+from search_router.schema import ExpertCall, QueryForm
 
 PROSE: Final = frozenset({"markdown", "rst", "text", "json", "yaml", "toml", "html", "css", "xml", "make", "dockerfile", "ini"})
 _TESTS = re.compile(r"\b(?:tests?|testing|examples?|benchmarks?|mocks?|fixtures?|specs?)\b", re.IGNORECASE)
@@ -39,24 +41,37 @@ def admit_files(code: ProjectCode, call: ExpertCall, languages: frozenset[str], 
         "legacy": 1 - (0 if _LEGACY_ASKED.search(question) else weights.legacy_damping),
         "internal": 1 - weights.internal_damping,
     }
+    names = exact_words(call.sub_query.terms) if call.sub_query.form is QueryForm.SYMBOL else frozenset[str]()
     masks: list[npt.NDArray[np.bool_]] = []
     damping: list[Floats] = []
     for segment in code.segments:
-        roles = _roles_of(segment, code.legacy)
         factor = np.ones(len(segment), np.float32)
-        for name, flags in roles.items():
+        for name, flags in _roles_of(segment, code.legacy).items():
             factor *= np.where(flags, factors[name], 1.0).astype(np.float32)
         damping.append(factor)
-        inside = (
-            [
-                (not prefix or p == prefix or p.startswith(f"{prefix}/")) and (not languages or language_of(p) in languages)
-                for p in segment.paths
-            ]
-            if prefix or languages
-            else True
-        )
-        masks.append(np.full(len(segment), inside) if inside is True else np.array(inside, np.bool_))
+        mask = _holding(segment, names) if names else np.ones(len(segment), np.bool_)
+        if prefix or languages:
+            inside = [_inside(path, prefix) and (not languages or language_of(path) in languages) for path in segment.paths]
+            mask &= np.array(inside, np.bool_)
+        masks.append(mask)
     return Admitted(masks, damping)
+
+
+def exact_words(terms: Sequence[str]) -> frozenset[str]:
+    """The index word of each whole name: a question for a name is not answered by a file that only has parts of it."""
+    return frozenset(words[-1] for term in terms if (words := words_of(cut_qualified(term)[1])))
+
+
+def _holding(segment: Segment, words: frozenset[str]) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(len(segment), np.bool_)
+    for word in words:
+        chunks, _ = segment.body.of(segment.number.get(word))
+        mask[segment.owner[chunks]] = True
+    return mask
+
+
+def _inside(path: str, prefix: str) -> bool:
+    return not prefix or path == prefix or path.startswith(f"{prefix}/")
 
 
 def _roles_of(segment: Segment, legacy: Mapping[str, bool]) -> dict[str, npt.NDArray[np.bool_]]:

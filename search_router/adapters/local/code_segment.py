@@ -3,6 +3,7 @@ marked dead in its segment and stands in a newer one."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -93,6 +94,12 @@ class Segment:
         self.comment_words = np.bincount(owner[field == 0], count[field == 0], files_count).astype(np.float32)
         self.name_words = np.bincount(owner[field == 1], count[field == 1], files_count).astype(np.float32)
         self.path_size = np.array([sum(c.values()) for c in self.path_words], np.float32)
+
+    def snapshot(self) -> Segment:
+        """The same postings with a life of their own: marking files dead in one leaves the other as it is."""
+        twin = copy.copy(self)
+        twin.alive = self.alive.copy()
+        return twin
 
     def __len__(self) -> int:
         return len(self.paths)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import anyio.to_thread
-
 from search_router.adapters.local.code_words import names_in, question_words
 from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date
 from search_router.adapters.local.symbol_index import SymbolIndex
-from search_router.adapters.local.symbol_table import SymbolTable
+from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.config.schema import CodeSearchConfig
-from search_router.schema import ExpertCall, ExpertCard, ExpertResult, Health, Hit, Project
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import Definition, ExpertCall, ExpertCard, ExpertResult, Health, Hit, Project
 
 if TYPE_CHECKING:
     from search_router.adapters.local.code_index import ProjectCode
     from search_router.adapters.local.code_rank import RankedFile
 
 REFRESH_SHARE: Final = 0.8
+BUILD_SHARE: Final = 0.9
+"""Parts of a call's time after which the answer comes from what is ready."""
 TYPES: Final = frozenset({"class", "struct", "trait", "interface", "module", "type", "enum"})
 
 
@@ -31,7 +34,7 @@ class CodeSearchExpert:
         self._config = config
         self._index = index
         self._code: dict[Path, ProjectCode] = {}
-        self._syncing = anyio.Lock()
+        self._builds: dict[Path, asyncio.Task[ProjectCode]] = {}
         self.card = ExpertCard(
             id=expert_id,
             kind=config.kind,
@@ -50,17 +53,25 @@ class CodeSearchExpert:
         Raises:
             ExpertError: as `symbols`: nothing indexed in time, extraction failed everywhere, no project can be listed.
         """
+        until = time.monotonic() + BUILD_SHARE * call.budget_ms / 1000
         words = question_words(call.sub_query.text)
         ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
         ready.raise_failure()
         hits: list[tuple[float, Hit]] = []
+        behind: list[str] = []
         for project in call.projects:
             if project.id not in ready.failures:
-                code = await self._current(project)
+                code, current = await self._current(project, until)
+                behind += [] if current else [project.id]
                 hits += self._rank(project, code, words, call)
+        if behind and not hits and len(behind) == len(call.projects) - len(ready.failures):
+            raise ExpertError(FailureClass.TIMEOUT, "The index is being built; building goes on.", remedy="Ask again.")
         hits.sort(key=lambda h: (-h[0], h[1].project, h[1].path or ""))
         return ExpertResult(
-            hits=tuple(hit for _, hit in hits[: call.limit]), partial=ready.partial(), notes=self._notes(ready), server_name="codesearch"
+            hits=tuple(hit for _, hit in hits[: call.limit]),
+            partial=_partial(ready, behind),
+            notes=self._notes(ready),
+            server_name="codesearch",
         )
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
@@ -68,21 +79,29 @@ class CodeSearchExpert:
         return Health(True, "indexes on demand", version=f"numpy {importlib.metadata.version('numpy')}")
 
     async def aclose(self) -> None:
+        if builds := [build for build in self._builds.values() if not build.done()]:
+            await asyncio.wait(builds)  # a thread cannot be stopped, and must not outlive its loop
+        self._builds.clear()
         self._code.clear()
         await self._index.aclose()
 
-    async def _current(self, project: Project) -> ProjectCode:
-        """The project's segments in step with the table; a large build runs in a thread."""
-        table = self._index.table(project)
+    async def _current(self, project: Project, until: float) -> tuple[ProjectCode, bool]:
+        """(segments, whether they are in step with the table). What is not built until then goes on, and the last ones are given."""
         from search_router.adapters.local.code_index import ProjectCode  # numpy stays out of the start
 
+        table = self._index.table(project)
         code = self._code.setdefault(project.root, ProjectCode())
-        if not code.is_current(table):
-            async with self._syncing:
-                if not code.is_current(table):
-                    files, generation = {f.path: f for f in table.files()}, table.generation
-                    await anyio.to_thread.run_sync(code.sync, files, generation)
-        return code
+        if code.is_current(table):
+            return code, True
+        build = self._builds.get(project.root)
+        if build is None or build.done():
+            files, generation = {f.path: f for f in table.files()}, table.generation
+            build = asyncio.create_task(asyncio.to_thread(code.successor, files, generation))
+            self._builds[project.root] = build
+        done, _ = await asyncio.wait({build}, timeout=max(0.0, until - time.monotonic()))
+        if done:
+            code = self._code[project.root] = build.result()
+        return code, code.is_current(table)
 
     def _rank(self, project: Project, code: ProjectCode, words: Mapping[str, float], call: ExpertCall) -> list[tuple[float, Hit]]:
         table = self._index.table(project)
@@ -92,34 +111,45 @@ class CodeSearchExpert:
 
         weights = self._config.weights
         admitted = admit_files(code, call, frozenset(self._config.languages), weights)
-        ranked = rank_files(code.segments, words, _defining(table, names), code.central, admitted, weights, call.limit)
-        return [(r.score, _hit(project.id, table, r)) for r in ranked if r.path in table]
+        defined = _defining(table, names)
+        values = {path: value for path, (value, _) in defined.items()}
+        ranked = rank_files(code.segments, words, values, code.central, admitted, weights, call.limit)
+        files = ((r, table.get(r.path)) for r in ranked)
+        return [(r.score, _hit(project.id, file, r, defined.get(r.path, (0.0, None))[1])) for r, file in files if file is not None]
 
     def _notes(self, ready: Readiness) -> tuple[str, ...]:
         notes = [f"{project}: {error}" for project, error in ready.failures.items()]
         return (*notes, *self._index.notes)
 
 
-def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, float]:
-    """Files that define a name of the question: 1.0 for a type or module, 0.7 for anything else."""
-    found: dict[str, float] = {}
+def _partial(ready: Readiness, behind: list[str]) -> str | None:
+    text = ready.partial()
+    said = [*([text] if text else []), *(f"{name}: the newest files are not ranked yet; ask again" for name in behind)]
+    return "; ".join(said) or None
+
+
+def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, tuple[float, Definition]]:
+    """Files that define a name of the question, with that definition: 1.0 for a type or module, 0.7 for anything else."""
+    found: dict[str, tuple[float, Definition]] = {}
     for name in names:
         for spelled in (name, *table.names_like(name)):
             for each in table.definitions_named(spelled):
                 value = 1.0 if each.definition.kind in TYPES else 0.7
-                found[each.file.path] = max(found.get(each.file.path, 0.0), value)
+                if value > found.get(each.file.path, (0.0,))[0]:
+                    found[each.file.path] = value, each.definition
     return found
 
 
-def _hit(project: str, table: SymbolTable, ranked: RankedFile) -> Hit:
-    file = table.get(ranked.path)
-    assert file is not None
+def _hit(project: str, file: IndexedFile, ranked: RankedFile, definition: Definition | None) -> Hit:
+    """A file as a hit: at the definition that the question names, else at its best chunk."""
     return Hit(
         project=project,
         path=ranked.path,
-        start_line=ranked.chunk.start,
-        end_line=ranked.chunk.end,
+        start_line=definition.start_line if definition else ranked.chunk.start,
+        end_line=definition.end_line if definition else ranked.chunk.end,
+        symbol=definition.qualified if definition else None,
         native_score=round(ranked.score, 4),
         content_hash=file.content_hash,
-        is_exact=ranked.signals["definition"] > 0,
+        is_definition=definition is not None,
+        is_exact=definition is not None,
     )
