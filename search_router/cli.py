@@ -19,6 +19,7 @@ import click
 import search_router
 from search_router import cli_admin
 from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
+from search_router.collector import collector_paused
 from search_router.schema import Intent, PrecisionClass, Shape, Status
 
 
@@ -162,7 +163,8 @@ def serve(
     http = [*([f'http.host="{host}"'] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
 
     async def work() -> None:
-        from search_router.start import serve as start
+        with collector_paused():
+            from search_router.start import serve as start
 
         await start(transport, roots=roots, flags=[*flags, *http])
 

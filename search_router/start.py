@@ -1,23 +1,22 @@
 """Start a server quickly: hosts give it ten seconds, and importing the MCP SDK takes most of one.
 
-The SDK is imported in a thread while the router is opened: git, ripgrep and the receipt store are waited for meanwhile. Nothing that
-starting creates is garbage, so the collector, which would look through all of it again and again, pauses until the server stands.
+The SDK is imported in a thread while the router is opened: git, ripgrep and the receipt store are waited for meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import importlib
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import anyio.to_thread
 
+from search_router.collector import collector_paused
 from search_router.router.service import open_router
 from search_router.standard_streams import claim_standard_streams
 
@@ -49,14 +48,3 @@ async def serve(transport: Literal["stdio", "sse", "http"], *, roots: Sequence[s
                     await server.serve_http(router, router.loaded.config.http, transport, os.environ.get("SEARCH_ROUTER_TOKEN"))
         finally:
             loading.cancel()
-
-
-@contextlib.contextmanager
-def collector_paused() -> Generator[None]:
-    """No garbage collection inside; afterwards what is there by then is never looked at again."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

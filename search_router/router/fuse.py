@@ -3,8 +3,9 @@
 score(d) = sum over experts e of w_e / (k + rank_e(d))     Cormack, Clarke, Buettcher, SIGIR 2009; in federated search: results merging.
 
 First whole files are fused (an expert's rank of a file is that of its best hit there), because experts point at different places of the
-file that they mean; then the places within a file. The list shows the best place of each file in the order of the files, then the second
-places, and so on. A commit is a file of its own. A bonus is a fraction of 1 / (k + 1), what one first place of weight 1 is worth.
+file that they mean; then the places within a file, where those come first on which most kinds of source agree. The list shows the best
+place of each file in the order of the files, then the second places, and so on. A commit is a file of its own. A bonus is a fraction of
+1 / (k + 1), what one first place of weight 1 is worth.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def fuse_rankings(
         rank, then by key, so the order is total.
     """
     unit = 1 / (config.k + 1)
-    places: dict[tuple[str, ...], list[tuple[float, int, tuple[str, ...], Fused]]] = {}
+    places: dict[tuple[str, ...], list[tuple[int, float, int, tuple[str, ...], Fused]]] = {}
     for candidate in candidates:
         votes = candidate.votes
         base = rrf_score(votes, weights, config.k)
@@ -79,13 +80,14 @@ def fuse_rankings(
             score *= 1 - config.test_penalty
             boosts = (*boosts, "damped path")
         best = votes[0].rank if len(votes) == 1 else min([v.rank for v in votes])
-        entry = (-score, best, candidate.key, Fused(candidate, score, base, boosts))
+        agreeing = 1 if len(votes) == 1 else len(independent_kinds(votes, cards, weights))
+        entry = (-agreeing if base > 0 else 0, -score, best, candidate.key, Fused(candidate, score, base, boosts))
         places.setdefault(candidate.key[:3], []).append(entry)
     ranked: list[tuple[bool, int, float, int, tuple[str, ...], Fused]] = []
     for group in places.values():
         group.sort()  # keys are unique, so the last member is never compared
-        of_file = _file_score([entry[3] for entry in group], weights, config)
-        ranked += [(fused.score <= 0, depth, -of_file, best, key, fused) for depth, (_, best, key, fused) in enumerate(group)]
+        of_file = _file_score([entry[-1] for entry in group], weights, config)
+        ranked += [(fused.score <= 0, depth, -of_file, best, key, fused) for depth, (_, _, best, key, fused) in enumerate(group)]
     ranked.sort()
     return [entry[-1] for entry in ranked]
 

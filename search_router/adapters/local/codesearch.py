@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from search_router.adapters.local.code_words import names_in, question_words
+from search_router.adapters.local.code_chunks import Chunk
+from search_router.adapters.local.code_words import names_in, question_words, words_of
 from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
@@ -115,7 +116,13 @@ class CodeSearchExpert:
         values = {path: value for path, (value, _) in defined.items()}
         ranked = rank_files(code.segments, words, values, code.central, admitted, weights, call.limit)
         files = ((r, table.get(r.path)) for r in ranked)
-        return [(r.score, _hit(project.id, file, r, defined.get(r.path, (0.0, None))[1])) for r, file in files if file is not None]
+        found: list[tuple[float, Hit]] = []
+        for r, file in files:
+            if file is not None:
+                named = defined.get(r.path, (0.0, None))[1]
+                place = named or _telling_definition(file, r.chunk, words)
+                found.append((r.score, _hit(project.id, file, r, place, exact=named is not None)))
+        return found
 
     def _notes(self, ready: Readiness) -> tuple[str, ...]:
         notes = [f"{project}: {error}" for project, error in ready.failures.items()]
@@ -140,8 +147,19 @@ def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, tuple[flo
     return found
 
 
-def _hit(project: str, file: IndexedFile, ranked: RankedFile, definition: Definition | None) -> Hit:
-    """A file as a hit: at the definition that the question names, else at its best chunk."""
+def _telling_definition(file: IndexedFile, chunk: Chunk, words: Mapping[str, float]) -> Definition | None:
+    """The definition that begins in a chunk and whose name has most of the question's words; None when no name has any."""
+    best: tuple[float, int, Definition] | None = None
+    for definition in file.syntax.definitions:
+        if chunk.start <= definition.start_line <= chunk.end:
+            told = sum(words.get(word, 0.0) for word in set(words_of(definition.name)))
+            if told > 0 and (best is None or (told, -definition.start_line) > best[:2]):
+                best = told, -definition.start_line, definition
+    return best[2] if best else None
+
+
+def _hit(project: str, file: IndexedFile, ranked: RankedFile, definition: Definition | None, *, exact: bool) -> Hit:
+    """A file as a hit: at the definition that the question names or tells of, else at its best chunk."""
     return Hit(
         project=project,
         path=ranked.path,
@@ -150,6 +168,6 @@ def _hit(project: str, file: IndexedFile, ranked: RankedFile, definition: Defini
         symbol=definition.qualified if definition else None,
         native_score=round(ranked.score, 4),
         content_hash=file.content_hash,
-        is_definition=definition is not None,
-        is_exact=definition is not None,
+        is_definition=exact,
+        is_exact=exact,
     )
