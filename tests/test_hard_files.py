@@ -19,11 +19,13 @@ from tests.scripted_router import environ
 
 pytestmark = pytest.mark.anyio
 SECONDS = 3.0
+EXACT = ("experts.codesearch.enabled=false",)
+"""Without the expert that also finds what is only like the question: then a name has one place."""
 
 
 @asynccontextmanager
-async def over(folder: Path, *roots: Path) -> AsyncGenerator[Router]:
-    async with open_router(roots=roots, environ=environ(folder)) as router:
+async def over(folder: Path, *roots: Path, flags: tuple[str, ...] = EXACT) -> AsyncGenerator[Router]:
+    async with open_router(roots=roots, environ=environ(folder), flags=flags) as router:
         yield router
 
 
@@ -70,7 +72,6 @@ TEXTS: dict[str, tuple[bytes, str, int, str, set[str]]] = {
     "no_end.txt": (b"a\nzebra_end", "zebra_end", 2, "zebra_end", set()),
     "late_nul.txt": (b"a\nzebra_nul\n" + b"x\n" * 60_000 + b"\0\1\2", "zebra_nul", 2, "zebra_nul", {"binary"}),
     "bidi.txt": ("a\nzebra_bidi \u202etxet\u202c\n".encode(), "zebra_bidi", 2, "zebra_bidi \u202etxet\u202c", {"bidi"}),
-    "behind_long.txt": (b"x" * 10_000_000 + b"\nzebra_behind\n", "zebra_behind", 2, "zebra_behind", {"long-line"}),
 }
 
 
@@ -92,7 +93,7 @@ async def test_every_encoding_and_line_end_gives_the_line_of_the_file(tmp_path: 
 
 async def test_a_match_inside_one_line_of_ten_megabytes_is_found_cut_and_said(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo", {"a.py": "A = 1\n"})
-    (root / "bundle.js").write_bytes(b"var a=1;" * 600_000 + b"zebra_long();" + b"var b=2;" * 700_000)
+    (root / "bundle.js").write_bytes(b"var a=1;" * 600_000 + b"zebra_long();" + b"var b=2;" * 700_000 + b"\nvar zebra_behind = 1;\n")
     async with over(tmp_path, root) as router:
         item = only(await ask(router, "zebra_long"))
         assert (item.path, item.start_line, item.end_line) == ("bundle.js", 1, 1)
@@ -103,6 +104,9 @@ async def test_a_match_inside_one_line_of_ten_megabytes_is_found_cut_and_said(tm
         assert fetched.cut is not None and "raise max_characters" in fetched.cut
         (more,) = (await router.fetch({"ids": [item.id], "max_characters": 1_000_000})).items
         assert len(more.text) == 1_000_000
+        behind = only(await ask(router, "zebra_behind"))
+        assert (behind.start_line, behind.snippet) == (2, "var zebra_behind = 1;")
+        assert "long-line" in behind.flags
 
 
 async def test_a_binary_file_is_searched_by_nobody_and_fetched_as_what_it_is(tmp_path: Path) -> None:
@@ -159,6 +163,24 @@ async def test_a_file_of_any_name_is_found_by_both_and_its_id_can_be_fetched(tmp
                 assert {source.expert for source in item.sources} >= {"grep", "symbols"}, name
                 assert "\n" not in item.id
                 assert ("path-not-utf8" in item.flags) == (b"\xff" in name)
+
+
+async def test_every_expert_at_once_finds_hard_files_too(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo", {"a.py": "A = 1\n"})
+    wanted: dict[str, str] = {}
+    for path, (data, name, *_) in TEXTS.items():
+        (root / path).write_bytes(data)
+        wanted[name] = path
+    for number, path in enumerate(NAMES):
+        at = os.fsencode(root) + b"/" + path
+        os.makedirs(os.path.dirname(at), exist_ok=True)
+        with open(at, "wb") as file:
+            file.write(DEFINED.format(f"zebra_{number}_name").encode())
+        wanted[f"zebra_{number}_name"] = path.decode("utf-8", "backslashreplace")
+    async with over(tmp_path, root, flags=()) as router:
+        for name, path in wanted.items():
+            answer = await ask(router, name)
+            assert path in [item.path for item in answer.evidence], name
 
 
 async def test_commits_that_touch_odd_names_are_found_and_shown_on_one_line(tmp_path: Path) -> None:
@@ -305,11 +327,11 @@ async def test_a_repository_that_ignores_everything_says_so_aloud(tmp_path: Path
 
 async def test_ignore_rules_that_ripgrep_cannot_hold_are_said(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
-    write_files(root, {".gitignore": "*\n" * 100_000, "a.py": DEFINED.format("zebra_hidden")})
+    write_files(root, {".gitignore": "*\n" * 25_000, "a.py": DEFINED.format("zebra_hidden")})
     async with over(tmp_path, root) as router:
         answer = await router.search({"question": "zebra_hidden"})  # found or timed out, never silently either
         said = " ".join((*answer.notes, status_of(answer, "grep")[1]))
-        assert "could not apply every ignore rule" in said or "no answer within" in said
+        assert "could not apply every ignore rule" in said or "not everything was read" in said
         for item in answer.evidence:
             (problem,) = (await router.fetch({"ids": [item.id]})).problems
             assert problem.code == "evidence-not-visible"

@@ -73,13 +73,12 @@ class _Lifeline:
         self.token = secrets.token_hex(12)
         self.pid: int | None = None
         self._pipe: int | None = None
-        self._watcher: subprocess.Popen[bytes] | None = None  # kept: a Popen that is collected while it runs warns
 
     def ensure(self) -> str:
         if self.pid != os.getpid():
             read, write = os.pipe()
             code = _WATCHER
-            self._watcher = subprocess.Popen(
+            watcher = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", code, f"{MARK}={self.token}"],
                 stdin=read,
                 stdout=subprocess.DEVNULL,
@@ -88,7 +87,7 @@ class _Lifeline:
                 env={},
             )
             os.close(read)
-            self._watcher.returncode = 0  # it outlives us on purpose, and a Popen whose end nobody saw warns at our exit
+            watcher.returncode = 0  # it outlives us on purpose, and a Popen whose end nobody saw warns
             self._pipe, self.pid = write, os.getpid()
         return self.token
 
