@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import signal
 import subprocess
 import time
@@ -183,6 +184,9 @@ def test_kill_while_a_pickaxe_and_an_indexing_worker_run_leaves_nothing(tmp_path
         pytest.skip(f"no {MIRROR}")
     work = tmp_path / "work"
     subprocess.run(["git", "clone", "--quiet", "--shared", str(MIRROR), str(work)], check=True, timeout=120)
+    more = make_work(tmp_path / "more", files=400, lines=300, commits=1)  # so many that worker processes index them
+    more.rename(work / "more")
+    shutil.rmtree(work / "more" / ".git")
     home = Home(tmp_path)
     # The commits are read first: a pickaxe needs them, and then a fresh index of symbols runs beside it.
     with serving(home, work, "stdio") as server:
