@@ -9,13 +9,14 @@ from pydantic import Field
 from search_router.schema import ConfigRef, Edge, ErrorReport, Intent, PrecisionClass, ReceiptRef, Status
 
 MAX_FETCH_IDS = 20
+MAX_FETCH_CHARACTERS = 1_000_000
 
 
 class FetchRequest(Edge):
     """Evidence ids in, their full text out."""
 
     ids: tuple[str, ...] = Field(min_length=1, max_length=MAX_FETCH_IDS, description="Ids of evidence, from search_knowledge.")
-    max_characters: int | None = Field(default=None, ge=200, le=1_000_000, description="Budget of the whole answer's text.")
+    max_characters: int | None = Field(default=None, ge=200, le=MAX_FETCH_CHARACTERS, description="Budget of the whole answer's text.")
 
 
 class ReceiptRequest(Edge):

@@ -1,12 +1,14 @@
 """The command line. It only translates: every command is a call on an open router or on a room below it.
 
 Exit codes: 0 answered · 1 nothing found · 2 the request or the arguments are wrong · 3 no expert could answer · 4 no receipt could be
-written, so there is no answer · 5 configuration or workspace · 130 interrupted. `receipts verify`: 0 valid · 1 invalid · 3 not checkable.
+written, so there is no answer · 5 configuration or workspace · 6 the operating system refused, such as to write the output · 130
+interrupted · 141 the reader of the output went away. `receipts verify`: 0 valid · 1 invalid · 3 not checkable.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +18,11 @@ import click
 
 import search_router
 from search_router import cli_admin
-from search_router.cli_frame import EXITS, echo_json, json_option, run, workspace_options
+from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.schema import Intent, PrecisionClass, Shape, Status
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(search_router.__version__, "--version", prog_name="search-router")
 def main() -> None:
     """One question to many code-search experts: fused evidence with visible trust, and a signed receipt for every request."""
@@ -69,15 +71,19 @@ async def _search_once(request: dict[str, Any], roots: Sequence[Path], flags: Se
     from search_router.router.service import open_router
 
     async with open_router(roots=roots, flags=flags) as router:
-        for note in router.notes:
-            click.echo(f"search-router: {note}", err=True)
+        _say_notes(router.notes)
         async with terminal.waiting_display() as progress:
             answer = await router.search(request, principal="local", progress=progress)
         if as_json:
             echo_json(answer.model_dump(mode="json", by_alias=True))
         else:
             terminal.print_answer(terminal.make_console(), answer)
-    return EXITS[answer.status]
+    return exit_of(answer)
+
+
+def _say_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        click.echo(f"search-router: {note}", err=True)
 
 
 async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str]) -> int:
@@ -86,26 +92,38 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
 
     worst = 0
     async with open_router(roots=roots, flags=flags) as router:
+        _say_notes(router.notes)
         for line in lines:
             if not line.strip():
                 continue
             name, raw = _batch_request(line)
             answer = await router.search(raw, principal="local")
             echo_json({"id": name, **answer.model_dump(mode="json", by_alias=True)})
-            worst = max(worst, EXITS[answer.status] if answer.status is not Status.EMPTY else 0)
+            worst = max(worst, exit_of(answer) if answer.status is not Status.EMPTY else 0)
     return worst
 
 
 def _batch_request(line: bytes) -> tuple[Any, Any]:
     """(id, request) of one line; what is not JSON goes to the router as it is, which refuses it with a receipt."""
     try:
-        raw: Any = json.loads(line)
-    except ValueError:
+        raw: Any = json.loads(line, parse_constant=_no_json, parse_float=_finite)
+    except (ValueError, RecursionError):  # the latter: nested without end
         return None, line.decode("utf-8", "replace")
     if not isinstance(raw, dict):
         return None, raw
     request: dict[str, Any] = {**raw}
     return request.pop("id", None), request
+
+
+def _no_json(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number without bounds could not be written back")
+    return number
 
 
 @main.command()
@@ -144,9 +162,9 @@ def serve(
     http = [*([f'http.host="{host}"'] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
 
     async def work() -> None:
-        from search_router import server
+        from search_router.start import serve as start
 
-        await server.serve(transport, roots=roots, flags=[*flags, *http])
+        await start(transport, roots=roots, flags=[*flags, *http])
 
     run(work)
 

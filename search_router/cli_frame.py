@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -12,7 +14,7 @@ import anyio
 import click
 
 from search_router.errors import ConfigError, ReceiptError, SearchRouterError, WorkspaceError
-from search_router.schema import Status
+from search_router.schema import Answer, Status
 
 T = TypeVar("T")
 EXITS = {
@@ -24,7 +26,46 @@ EXITS = {
     Status.FAILED: 3,
     Status.CANCELLED: 130,
 }
-RECEIPT_EXIT, CONFIG_EXIT, INTERRUPTED_EXIT = 4, 5, 130
+UNANSWERED_EXIT = EXITS[Status.FAILED]
+RECEIPT_EXIT, CONFIG_EXIT, SYSTEM_EXIT, INTERRUPTED_EXIT, CLOSED_PIPE_EXIT = 4, 5, 6, 130, 141
+
+
+class CommandLine(click.Group):
+    """The group of all commands: starts in UTF-8, and ends in good order when its output cannot be written."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
+        if args is None:
+            _start_in_utf8()
+        return super().main(args, *more, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _give_up_output()
+            sys.exit(CLOSED_PIPE_EXIT)
+        except OSError as error:
+            _give_up_output()
+            about = f"{error.filename}: " if error.filename else ""
+            click.echo(f"search-router: system-error: {about}{error.strerror or error}.", err=True)
+            sys.exit(SYSTEM_EXIT)
+
+
+def _start_in_utf8() -> None:
+    """Under a locale such as C, Python would read arguments and file names as ASCII: begin again, in UTF-8 mode (PEP 540)."""
+    if not sys.flags.utf8_mode and sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 - ourselves, without a shell
+
+
+def _give_up_output() -> None:
+    """What is still buffered goes nowhere, or Python would try to write it again at its end."""
+    with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor has nobody who could go away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def exit_of(answer: Answer) -> int:
+    """The exit code of an answer. Nobody there to ask is declined like a faulty request, and is not the caller's fault."""
+    return UNANSWERED_EXIT if answer.error is not None and answer.error.code == "no-expert" else EXITS[answer.status]
 
 
 def run(work: Callable[[], Awaitable[T]]) -> T:
@@ -37,6 +78,8 @@ def run(work: Callable[[], Awaitable[T]]) -> T:
         inner = _single(group)
         if isinstance(inner, SearchRouterError):
             _die(inner)
+        if isinstance(inner, OSError):
+            raise inner from None
         raise
     except SearchRouterError as error:
         _die(error)

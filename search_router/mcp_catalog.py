@@ -21,15 +21,15 @@ INSTRUCTIONS = """\
 search_knowledge asks several search experts at once and returns ranked evidence, never conclusions.
 - Ask ONE question per call, in plain words or as one identifier. Split a compound question ("where is X defined and who calls it") \
 into several calls.
-- Use scope (project, path, language) as soon as you know it: fewer experts, fewer wrong hits.
-- Before you trust an item read its tier, nuance and flags: typed-graph-confirmed and symbol-confirmed are agreed between sources; \
-semantic-only and stale-index must be checked in the file.
-- A snippet is a hint. fetch_evidence with the item's id gives the full current text.
-- status empty: read empty_reason and experts; found nothing and could not look are different. Rephrase, widen the scope, or try the \
+- Use scope (project, path, language) as soon as you know it: fewer wrong hits.
+- Before you trust an item read its tier, confidence and flags: typed-graph-confirmed, symbol-confirmed and hybrid-confirmed are \
+agreed between engines; semantic-only and the flag stale-index must be checked in the file. Low items carry a nuance that says why.
+- A snippet is a hint and ⋯ marks lines left out. fetch_evidence with the item's id gives the full current text.
+- More items than a page: pass cut.cursor as cursor with the same question.
+- status empty: found nothing and could not look are different, see empty_reason and experts. Rephrase, widen the scope, or try the \
 exact name.
-- status declined, rejected or failed: the text says which field or expert is at fault and what to do; do not send the same again.
-- cut.cursor reads the next page. expert_registry shows what can be asked and why an expert is unavailable; get_receipt proves how an \
-answer was made."""
+- status declined, rejected or failed: the text says what is at fault and what to do; do not send the same again.
+- expert_registry shows what can be asked and why an expert is unavailable; get_receipt proves how an answer was made."""
 
 RECEIPT_TEMPLATE = types.ResourceTemplate(
     name="receipt",
@@ -95,8 +95,9 @@ def tools() -> tuple[types.Tool, ...]:
                 "Ask several search experts one question about the workspace's code, its history and its documents. "
                 "Use it to find where something is defined, used, decided or explained, across all projects, before reading files. "
                 "Not for reading a file whose path you know, and not for compound questions: split them. "
-                "Returns ranked evidence (place, snippet, trust tier, one sentence on how far to trust it, the experts that agree), "
-                "a report on every expert asked or left out, and the id of a signed receipt. An empty list says why it is empty."
+                "Returns ranked evidence: id with place, trust tier and confidence, flags, expert#rank for each expert that found it, and "
+                "a snippet (detail full: up to the whole definition); a report on every expert asked or left out; the id of a signed "
+                "receipt. cut says what is beyond this page: send its cursor with the same question. An empty list says why it is empty."
             ),
             input_schema=input_schema(SearchRequest),
             output_schema=output_schema(Answer),
@@ -108,8 +109,8 @@ def tools() -> tuple[types.Tool, ...]:
             description=(
                 "Read the full current text of evidence found by search_knowledge, by its ids. "
                 "Use it when a snippet is not enough; ask for all the ids you need in one call. Not for paths: ids only. "
-                "Returns each text with its line numbers and whether it is still what the search saw; "
-                "an id that cannot be read is listed with the reason."
+                "Returns each text with its line numbers (for a commit its message and changes) and whether it is still what the search "
+                "saw; what the budget cut is named with the id that reads the rest; an id that cannot be read is listed with the reason."
             ),
             input_schema=input_schema(FetchRequest),
             output_schema=output_schema(FetchAnswer),
@@ -121,7 +122,8 @@ def tools() -> tuple[types.Tool, ...]:
             description=(
                 "List the configured experts: precision class, engine, intents, languages, time cap, weights, and whether each can be "
                 "asked now. Use it when a search was empty or left an expert out and you want to know why. Not needed before a search. "
-                "Takes no arguments. Returns one row for each expert, with what to do about an unavailable one."
+                "Takes no arguments. Returns one row for each expert, with what to do about an unavailable one, and the projects that are "
+                "searched: their ids go into scope.project."
             ),
             input_schema={"type": "object", "properties": {}, "additionalProperties": False},
             output_schema=output_schema(RegistryAnswer),

@@ -8,14 +8,12 @@ Here the descriptors are waited for on the event loop, every line gets an answer
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
 import select
 import signal
-import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -28,46 +26,13 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from search_router.standard_streams import Wire
 from search_router.wire_text import encodable_json
 
 MAX_LINE_BYTES = 4 * 2**20
 READ_BYTES = 64 * 2**10
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """The two descriptors that carry the protocol."""
-
-    source: int
-    sink: int
-
-
-@contextlib.contextmanager
-def claim_standard_streams() -> Generator[Wire]:
-    """Keep standard input and output for the protocol alone while inside.
-
-    Everybody else in this process, C libraries and child processes too, reads end of file and writes to standard error.
-    Enter it before anything that might print.
-    """
-    sys.stdout.flush()
-    wire = Wire(fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3), fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3))
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        os.dup2(nothing, 0)
-        try:
-            os.dup2(2, 1)
-        except OSError:  # started with standard error closed
-            os.dup2(nothing, 1)
-        with contextlib.redirect_stdout(sys.stderr):
-            yield wire
-        sys.stdout.flush()
-    finally:
-        os.dup2(wire.source, 0)
-        os.dup2(wire.sink, 1)
-        for descriptor in (wire.source, wire.sink, nothing):
-            os.close(descriptor)
 
 
 @dataclass(slots=True)

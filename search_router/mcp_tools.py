@@ -47,14 +47,13 @@ def create_server(router: RouterApi, *, session: str | None = None, principal: s
     `principal` goes into every receipt.
     """
     front = _Front(router, session, principal)
-    schemas = {tool.name: tool.input_schema for tool in tools()}
     server = Server[dict[str, Any]](
         NAME,
         version=__version__,
         title=TITLE,
         description=DESCRIPTION,
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=schemas.get,
+        get_tool_input_schema=_input_schema_of,
         on_list_tools=front.list_tools,
         on_call_tool=front.call_tool,
         on_list_resources=front.list_resources,
@@ -63,6 +62,11 @@ def create_server(router: RouterApi, *, session: str | None = None, principal: s
     )
     server.middleware.append(accept_any_arguments)
     return server
+
+
+def _input_schema_of(name: str) -> dict[str, Any] | None:
+    """Looked up on demand: the schemas are not made before somebody asks for them."""
+    return next((tool.input_schema for tool in tools() if tool.name == name), None)
 
 
 async def accept_any_arguments(ctx: CallContext, call_next: CallNext) -> HandlerResult:

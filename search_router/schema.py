@@ -117,7 +117,7 @@ class ExpertStatus(StrEnum):
 class Edge(BaseModel):
     """Base of everything that crosses a door: frozen, and unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 # ------------------------------------------------------------------ request

@@ -4,24 +4,22 @@ mcp_catalog   instructions, tools, schemas
 mcp_tools     one server object from one router
 mcp_stdio     standard input and output
 mcp_http      the two HTTP transports and their guards
+
+`start.serve` opens a router and serves it; this module, which imports the SDK, is the slow part of that.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Literal
 
 from starlette.applications import Starlette
 
 from search_router.config.schema import HttpConfig
 from search_router.mcp_http import PATHS, HttpKind, bind, check_exposure, listen, mount_server, principal_of
-from search_router.mcp_stdio import Wire, claim_standard_streams, run_on_wire
+from search_router.mcp_stdio import run_on_wire
 from search_router.mcp_tools import NAME, create_server
 from search_router.router_api import Progress, RouterApi
+from search_router.standard_streams import Wire, claim_standard_streams
 
 __all__ = [
     "NAME",
@@ -32,7 +30,6 @@ __all__ = [
     "build_http_app",
     "claim_standard_streams",
     "create_server",
-    "serve",
     "serve_http",
     "serve_stdio",
 ]
@@ -73,27 +70,3 @@ async def serve_http(router: RouterApi, http: HttpConfig, kind: HttpKind, token:
         app = build_http_app(router, http.model_copy(update={"port": port}), token, kind)
         host = f"[{http.host}]" if ":" in http.host and not http.host.startswith("[") else http.host
         await listen(app, sock, f"http://{host}:{port}{PATHS[kind]}")
-
-
-async def serve(transport: Literal["stdio", "sse", "http"], *, roots: Sequence[str | Path] = (), flags: Sequence[str] = ()) -> None:
-    """Open a router and serve it. Standard output is claimed first, so that nothing printed while opening reaches the client.
-
-    Raises:
-        SearchRouterError: configuration, workspace, key or store cannot be used; nothing has been served.
-    """
-    from search_router.router.service import open_router
-
-    if transport == "stdio":
-        with claim_standard_streams() as wire:
-            async with open_router(roots=roots, flags=flags) as router:
-                _say(router.notes)
-                await serve_stdio(router, wire)
-        return
-    async with open_router(roots=roots, flags=flags) as router:
-        _say(router.notes)
-        await serve_http(router, router.loaded.config.http, transport, os.environ.get("SEARCH_ROUTER_TOKEN"))
-
-
-def _say(notes: Sequence[str]) -> None:
-    for note in notes:
-        sys.stderr.write(f"search-router: {note}\n")

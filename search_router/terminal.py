@@ -24,9 +24,15 @@ PATIENCE_SECONDS = 0.5
 PIPE_COLUMNS = 4000
 
 
+class _OutputConsole(Console):
+    def on_broken_pipe(self) -> None:
+        """The command line knows what to do; rich would end the process with exit code 1, which means found nothing."""
+        raise BrokenPipeError
+
+
 def make_console() -> Console:
     """Standard output; as wide as needed when it is no terminal, so that nothing is cut for a pipe."""
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
+    return _OutputConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
 
 
 def visible(text: str) -> str:
@@ -37,6 +43,11 @@ def visible(text: str) -> str:
         else f"\\u{ord(c):04x}"
         for c in text
     )
+
+
+def visible_line(text: str) -> str:
+    """The same for what belongs on one line, such as a file name: with a line break in it, it could pass for another item."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def print_answer(console: Console, answer: Answer) -> None:
@@ -50,7 +61,7 @@ def print_answer(console: Console, answer: Answer) -> None:
     for number, item in enumerate(answer.evidence, start=1):
         _print_item(console, number, item)
     for note in answer.notes:
-        console.print(Text(f"note: {visible(note)}", style="yellow"))
+        console.print(Text(f"note: {visible_line(note)}", style="yellow"))
     console.print(_experts_table(answer))
     if answer.cut.hint:
         more = f"  --cursor {answer.cut.cursor}" if answer.cut.cursor else ""
@@ -63,15 +74,15 @@ def _print_item(console: Console, number: int, item: Evidence) -> None:
     colour = COLOURS[item.confidence]
     if item.commit is not None:
         head = Text.assemble(
-            (f"{number:>2} ", "bold"), (item.commit[:12], "bold cyan"), f"  {(item.date or '')[:10]}  ", visible(item.subject or "")
+            (f"{number:>2} ", "bold"), (item.commit[:12], "bold cyan"), f"  {(item.date or '')[:10]}  ", visible_line(item.subject or "")
         )
     else:
         where = f"{item.path}:{item.start_line}-{item.end_line}"
         head = Text.assemble(
             (f"{number:>2} ", "bold"),
-            (visible(where), "bold cyan"),
+            (visible_line(where), "bold cyan"),
             f"  {item.kind} " if item.symbol else "",
-            (visible(item.symbol or ""), "bold"),
+            (visible_line(item.symbol or ""), "bold"),
         )
     console.print(head)
     sources = " ".join(f"{s.expert}#{s.rank}" for s in item.sources)
@@ -90,7 +101,7 @@ def _experts_table(answer: Answer) -> Table:
         took = f"{e.latency_us / 1000:.1f} ms" if e.latency_us else ""
         table.add_row(
             *(
-                Text(visible(c), style=style)
+                Text(visible_line(c), style=style)
                 for c in (e.id, e.status.value, str(e.results) if took else "", took, e.sub_query or "", e.reason)
             )
         )
@@ -100,12 +111,12 @@ def _experts_table(answer: Answer) -> Table:
 def print_fetch(console: Console, answer: FetchAnswer) -> None:
     for item in answer.items:
         state = {True: ("fresh", "green"), False: ("changed since the search", "red"), None: ("freshness unknown", "yellow")}[item.fresh]
-        console.print(Text.assemble((visible(item.id), "bold cyan"), "  ", state))
+        console.print(Text.assemble((visible_line(item.id), "bold cyan"), "  ", state))
         console.print(Text(visible(item.text)))
         if item.cut:
             console.print(Text(visible(item.cut), style="yellow"))
     for problem in answer.problems:
-        console.print(Text(f"{problem.id}: {problem.code}: {problem.message} {problem.remedy}", style="red"))
+        console.print(Text(visible_line(f"{problem.id}: {problem.code}: {problem.message} {problem.remedy}"), style="red"))
     if answer.error is not None:
         console.print(Text(f"{answer.status.value}: {answer.error.message} {answer.error.remedy}", style="red"))
 
@@ -133,14 +144,14 @@ def print_registry(console: Console, answer: RegistryAnswer) -> None:
         ((p.id, p.kind, p.branch or "", (p.head or "")[:12], p.root) for p in answer.projects),
     )
     for note in answer.notes:
-        console.print(Text(f"note: {visible(note)}", style="yellow"))
+        console.print(Text(f"note: {visible_line(note)}", style="yellow"))
 
 
 def print_rows(console: Console, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
     """A plain aligned table."""
     table = Table(*header, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(escape(visible(cell)) for cell in row))
+        table.add_row(*(escape(visible_line(cell)) for cell in row))
     console.print(table)
 
 
@@ -158,7 +169,7 @@ async def waiting_display() -> AsyncGenerator[Progress | None]:
     status = Console(stderr=True).status("asking the experts")
 
     async def show(message: str, done: int, total: int) -> None:
-        status.update(f"{done}/{total} {escape(visible(message))}")
+        status.update(f"{done}/{total} {escape(visible_line(message))}")
 
     async def start_late() -> None:
         await anyio.sleep(PATIENCE_SECONDS)

@@ -8,13 +8,14 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 10
 COMMAND = [sys.executable, "-m", "tests.fake_server"]
+PRODUCT = [sys.executable, "-m", "search_router"]
 
 
 def child_env(**more: str) -> dict[str, str]:
@@ -24,9 +25,16 @@ def child_env(**more: str) -> dict[str, str]:
 class Child:
     """A running server. Its standard error is read all the time, line by line."""
 
-    def __init__(self, *arguments: str, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.DEVNULL, **env: str) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        command: Sequence[str] = COMMAND,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.DEVNULL,
+        **env: str,
+    ) -> None:
         self.process = subprocess.Popen(
-            [*COMMAND, *arguments], cwd=ROOT, env=child_env(**env), stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
+            [*command, *arguments], cwd=ROOT, env=child_env(**env), stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
         )
         self.lines: queue.Queue[str] = queue.Queue()
         self.errors: list[str] = []
@@ -65,8 +73,14 @@ class Child:
 
 
 @contextlib.contextmanager
-def running(*arguments: str, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.DEVNULL, **env: str) -> Generator[Child]:
-    child = Child(*arguments, stdin=stdin, stdout=stdout, **env)
+def running(
+    *arguments: str,
+    command: Sequence[str] = COMMAND,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.DEVNULL,
+    **env: str,
+) -> Generator[Child]:
+    child = Child(*arguments, command=command, stdin=stdin, stdout=stdout, **env)
     try:
         yield child
     finally:

@@ -134,9 +134,9 @@ async def test_a_gate_that_leaves_nobody_is_an_error_that_says_why(tmp_path: Pat
 
 @pytest.mark.behaviour("every-expert-has-a-reason")
 async def test_every_configured_expert_is_in_the_answer_and_the_receipt_with_its_reason(tmp_path: Path) -> None:
-    async with scripted_router(tmp_path, {"a": FINDS, "b": FINDS}, flags=["priors.conceptual.b=0.1"]) as router:
+    async with scripted_router(tmp_path, {"a": FINDS, "b": FINDS}, flags=["priors.conceptual.b=0.1", "gate.min_prior=0.2"]) as router:
         answer = await router.search({"question": QUESTION, "intent": "conceptual"})
-        assert {e.id for e in answer.experts} == {"a", "b", "grep", "symbols", "history"}
+        assert {e.id for e in answer.experts} == {"a", "b", "codesearch", "grep", "symbols", "history"}
         assert all(e.reason for e in answer.experts)
         asked = [e for e in answer.experts if e.status is ExpertStatus.OK]
         assert [(e.id, bool(e.sub_query)) for e in asked] == [("a", True)]
@@ -233,6 +233,7 @@ async def test_cancelling_reaches_every_expert_and_leaves_a_receipt(tmp_path: Pa
         assert [e.cancelled for e in experts] == [1, 1]
         (newest,) = await router.receipts.list(1)
         assert newest.status == "cancelled"
+        assert {e["expert"]: e["status"] for e in newest.statement()["predicate"]["experts"]} == {"a": "cancelled", "b": "cancelled"}
 
 
 # ------------------------------------------------------------------ answer

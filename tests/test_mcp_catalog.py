@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 from search_router.mcp_catalog import INSTRUCTIONS, tools
 from search_router.schema import Intent, SearchRequest
-from tests.server_child import ROOT
+from tests.server_child import PRODUCT, ROOT, child_env
 
 
 def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -62,6 +64,39 @@ def test_the_search_schema_carries_the_bounds_and_enumerations_of_the_request() 
         "type": "integer",
     }
     assert "envelope" not in (tools()[0].output_schema or {})["properties"]["receipt"]["anyOf"][0]["properties"]
+
+
+PUBLISHED = {
+    "search_knowledge": ("request", "answer"),
+    "fetch_evidence": ("fetch_request", "fetch_answer"),
+    "expert_registry": (None, "registry"),
+    "get_receipt": (None, "receipt"),
+}
+
+
+def resolved(node: Any, definitions: dict[str, Any]) -> Any:
+    """A schema with its references put in and its titles left out."""
+    if isinstance(node, list):
+        return [resolved(child, definitions) for child in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return resolved(definitions[node["$ref"].removeprefix("#/$defs/")] | {k: v for k, v in node.items() if k != "$ref"}, definitions)
+    return {k: resolved(v, definitions) for k, v in node.items() if k != "$defs" and not (k == "title" and isinstance(v, str))}
+
+
+def test_the_output_schemas_are_the_published_ones_but_for_the_envelope_which_travels_in_meta() -> None:
+    done = subprocess.run([*PRODUCT, "schema", "--json"], cwd=ROOT, env=child_env(), capture_output=True, timeout=60, check=True)
+    published = json.loads(done.stdout)
+    assert published.keys() == {name for pair in PUBLISHED.values() for name in pair if name}
+    for schema in published.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    for tool in tools():
+        schema = published[PUBLISHED[tool.name][1]]
+        whole = resolved(schema, schema.get("$defs", {}))
+        for branch in whole["properties"].get("receipt", {}).get("anyOf", []):
+            branch.get("properties", {}).pop("envelope", None)
+        assert tool.output_schema == whole
 
 
 @pytest.mark.parametrize("tool", tools(), ids=lambda tool: tool.name)

@@ -88,6 +88,7 @@ class _Lifeline:
                 env={},
             )
             os.close(read)
+            self._watcher.returncode = 0  # it outlives us on purpose, and a Popen whose end nobody saw warns at our exit
             self._pipe, self.pid = write, os.getpid()
         return self.token
 
@@ -127,7 +128,7 @@ async def open_child(
     try:
         with anyio.CancelScope(shield=True):  # milliseconds; a start that is cancelled half-way leaves a child that nobody reaps
             process = await anyio.open_process(
-                list(argv),
+                [argument.encode("utf-8", "surrogateescape") for argument in argv],  # whatever the locale says
                 cwd=cwd,
                 env=child_environment(env),
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -139,7 +140,7 @@ async def open_child(
         raise ExpertError(
             FailureClass.SPAWN_FAILED,
             f"Could not start {argv[0]!r}: {error}.",
-            remedy="Check that it is installed: `search-router doctor`.",
+            remedy="Check that it is installed and on PATH, and that its directory exists.",
         ) from error
     assert process is not None
     try:

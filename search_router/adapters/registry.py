@@ -6,16 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from search_router.adapters.base import Expert
+from search_router.adapters.local.codesearch import CodeSearchExpert
 from search_router.adapters.local.grep import GrepExpert
 from search_router.adapters.local.history import HistoryExpert
-from search_router.adapters.local.scripted import ScriptedExpert
+from search_router.adapters.local.symbol_index import SymbolIndex
+from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbols import SymbolsExpert
-from search_router.config.schema import Config, GrepConfig, HistoryConfig, ScriptedConfig, SymbolsConfig
+from search_router.config.schema import CodeSearchConfig, Config, GrepConfig, HistoryConfig, ScriptedConfig, SymbolsConfig
+
+MAX_FILE_BYTES = 2 * 2**20
+WORKERS = 2
 
 
 def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
     """Every enabled expert by id, in the order of the configuration. Nothing is started or read yet."""
     experts: dict[str, Expert] = {}
+    index = _shared_index(config, cache_dir)
     for name, settings in config.experts.items():
         if not settings.enabled:
             continue
@@ -23,9 +29,20 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
             case GrepConfig():
                 experts[name] = GrepExpert(name, settings)
             case SymbolsConfig():
-                experts[name] = SymbolsExpert(name, settings, cache_dir)
+                experts[name] = SymbolsExpert(name, settings, cache_dir, index)
+            case CodeSearchConfig():
+                experts[name] = CodeSearchExpert(name, settings, index)
             case HistoryConfig():
                 experts[name] = HistoryExpert(name, settings, cache_dir)
             case ScriptedConfig():
+                from search_router.adapters.local.scripted import ScriptedExpert  # a test double: its models are not made in vain
+
                 experts[name] = ScriptedExpert(name, settings)
     return experts
+
+
+def _shared_index(config: Config, cache_dir: Path) -> SymbolIndex:
+    """One index for every expert that reads it, with the limits of the first `symbols` block."""
+    settings = next((e for e in config.experts.values() if isinstance(e, SymbolsConfig)), None)
+    max_bytes, workers = (settings.max_file_bytes, settings.workers) if settings else (MAX_FILE_BYTES, WORKERS)
+    return SymbolIndex(DerivedStore(cache_dir), max_file_bytes=max_bytes, workers=workers)

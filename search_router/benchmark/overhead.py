@@ -31,7 +31,7 @@ def make_workspace(folder: Path, seed: int = 7) -> list[str]:
     for number in range(FILES):
         text = "\n".join(f"def function_{number}_{n}(value): return value + {n}" for n in range(80))
         (root / f"module_{number}.py").write_text(text + "\n")
-    off = [f"experts.{name}.enabled=false" for name in ("grep", "symbols", "history")]
+    off = [f"experts.{name}.enabled=false" for name in ("codesearch", "grep", "symbols", "history")]
     flags = [*off, "budget.max_experts=8"]
     for precision, engine in EXPERTS.items():
         lines = [(rnd.randrange(FILES), rnd.randrange(1, 78)) for _ in range(HITS)]

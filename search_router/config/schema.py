@@ -12,7 +12,7 @@ Weight = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class WorkspaceConfig(Section):
@@ -79,6 +79,7 @@ class OutputConfig(Section):
     snippet_lines: int = Field(ge=1, le=1000)
     snippet_line_characters: int = Field(ge=40, le=10_000)
     fetch_characters: int = Field(ge=500, le=10_000_000)
+    """Budget of fetched text where the request names none."""
     """Budget of one fetch_evidence answer, in characters."""
 
 
@@ -137,6 +138,41 @@ class SymbolsConfig(ExpertConfig):
     workers: int = Field(ge=1, le=64)
 
 
+class CodeSearchWeights(Section):
+    """Weights of the ranking signals, each normalised to 1 at its best file, and damping factors of paths. See docs/codesearch.md."""
+
+    strong: Weight
+    """Sum of the file's chunks that score at least 30 % of the best chunk (BM25)."""
+    decayed: Weight
+    """Sum of its eight best chunks, each counting 70 % of the one before."""
+    body: Weight
+    """BM25 with the whole file as the document."""
+    path: Weight
+    """BM25 over the words of its path."""
+    names: Weight
+    """BM25 over the names that it defines."""
+    comments: Weight
+    """BM25 over its comments and docstrings."""
+    stem: Weight
+    """Its name consists of words of the question."""
+    definition: Weight
+    """It defines a name of the question."""
+    size: Weight
+    """Logarithm of its length."""
+    central: Weight
+    """How many other files speak of it by name."""
+    test_damping: Weight
+    prose_damping: Weight
+    foreign_damping: Weight
+    legacy_damping: Weight
+    internal_damping: Weight
+
+
+class CodeSearchConfig(ExpertConfig):
+    kind: Literal["codesearch"]
+    weights: CodeSearchWeights
+
+
 class HistoryConfig(ExpertConfig):
     kind: Literal["history"]
     max_commits: int = Field(ge=1)
@@ -152,7 +188,7 @@ class ScriptedConfig(ExpertConfig):
     freshness: Literal["live", "content-hash", "none"] = "live"
 
 
-AnyExpertConfig = Annotated[GrepConfig | SymbolsConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")]
+AnyExpertConfig = Annotated[GrepConfig | SymbolsConfig | CodeSearchConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")]
 
 
 class Config(Section):

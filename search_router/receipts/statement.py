@@ -31,7 +31,10 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """How a JSON value was turned into bytes (`jcs` or `ascii-json`, see `canonical.tolerant_digest`) and their SHA-256."""
+    """How a JSON value was turned into bytes (`jcs` or `ascii-json`, see `canonical.tolerant_digest`) and their SHA-256.
+
+    `opaque` stands for a rejected request that cannot be encoded at all; it binds nothing.
+    """
 
     method: str
     sha256: str

@@ -17,14 +17,17 @@ def read_build() -> BuildRef:
     version = search_router.__version__
     if not (top / ".git").exists() or not (top / "pyproject.toml").is_file():
         return BuildRef(version=version)
+    command = ["git", "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
-        commit = _git(top, "rev-parse", "HEAD")
-        dirty = bool(_git(top, "status", "--porcelain", "--untracked-files=no"))
-    except (OSError, subprocess.SubprocessError):
+        shown = subprocess.run(command, cwd=top, capture_output=True, check=True, text=True, timeout=GIT_SECONDS).stdout
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return BuildRef(version=version)
-    return BuildRef(version=version, commit=commit, dirty=dirty)
+    return read_status(version, shown)
 
 
-def _git(top: Path, *arguments: str) -> str:
-    command = ["git", "-c", "core.fsmonitor=false", *arguments]
-    return subprocess.run(command, cwd=top, capture_output=True, check=True, text=True, timeout=GIT_SECONDS).stdout.strip()
+def read_status(version: str, shown: str) -> BuildRef:
+    """The build from what `git status --porcelain=v2 --branch` shows: `# branch.oid COMMIT`, other headers, then changes."""
+    lines = shown.splitlines()
+    commits = [line.removeprefix("# branch.oid ") for line in lines if line.startswith("# branch.oid ")]
+    commit = commits[0] if commits and commits[0] != "(initial)" else None
+    return BuildRef(version=version, commit=commit, dirty=any(not line.startswith("#") for line in lines))

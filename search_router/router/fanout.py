@@ -41,21 +41,32 @@ class Reply:
 
 
 async def ask_experts(
-    experts: Mapping[str, Expert], calls: tuple[ExpertCall, ...], seconds_left: float, progress: Progress | None = None
-) -> tuple[Reply, ...]:
-    """One task group, one deadline a call: min(expert cap, budget left). Replies come back in the order of the calls."""
-    replies: dict[str, Reply] = {}
+    experts: Mapping[str, Expert],
+    calls: tuple[ExpertCall, ...],
+    seconds_left: float,
+    replies: dict[str, Reply],
+    progress: Progress | None = None,
+) -> None:
+    """One task group, one deadline a call: min(expert cap, budget left). Every call gets its entry in `replies`, by expert.
+
+    So it is when the request itself is cancelled: whoever has not answered by then is `cancelled`, and the receipt can say so.
+    """
+    started = time.perf_counter_ns()
 
     async def ask(call: ExpertCall) -> None:
-        replies[call.expert] = await _ask(experts[call.expert], call, min(call.budget_ms / 1000, seconds_left))
+        reply = replies[call.expert] = await _ask(experts[call.expert], call, min(call.budget_ms / 1000, seconds_left))
         if progress is not None:
-            reply = replies[call.expert]
             await progress(f"{call.expert}: {reply.status.value}, {reply.report.results} results", len(replies), len(calls))
 
-    async with anyio.create_task_group() as tasks:
+    try:
+        async with anyio.create_task_group() as tasks:
+            for call in calls:
+                tasks.start_soon(ask, call)
+    except anyio.get_cancelled_exc_class():
+        waited = (time.perf_counter_ns() - started) // 1000
         for call in calls:
-            tasks.start_soon(ask, call)
-    return tuple(replies[call.expert] for call in calls)
+            replies.setdefault(call.expert, Reply(call, ExpertStatus.CANCELLED, waited, "the request was cancelled before it answered"))
+        raise
 
 
 async def _ask(expert: Expert, call: ExpertCall, seconds: float) -> Reply:

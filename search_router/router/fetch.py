@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.manifest import is_visible
 from search_router.adapters.local.sources import SourceReader
-from search_router.answers import FetchedItem, FetchProblem, FetchRequest
+from search_router.answers import MAX_FETCH_CHARACTERS, FetchedItem, FetchProblem, FetchRequest
 from search_router.errors import EvidenceError, ExpertError
 from search_router.router.evidence import BIDI, CodeAddress, CommitAddress, code_id, parse_evidence_id, readable_path
 from search_router.schema import Project
 
 BYTES_OF_A_COMMIT = 2 * 2**20
+RAISE = f"raise max_characters (at most {MAX_FETCH_CHARACTERS})"
+NO_TEXT = "the file has no text: it is empty or binary"
 COMMIT_FORMAT = "--format=commit %H%nauthor %an%ndate %aI%nparents %P%n%n%B"
 
 
@@ -25,8 +27,8 @@ class Fetcher:
     sources: SourceReader
 
     async def fetch(self, request: FetchRequest, budget: int) -> tuple[tuple[FetchedItem, ...], tuple[FetchProblem, ...]]:
-        """Items in the order asked, within `budget` characters of text, and a problem for each id that gave none."""
-        room = min(budget, request.max_characters or budget)
+        """Items in the order asked, and a problem for each id that gave none; within `budget` characters of text, or the request's own."""
+        room = request.max_characters or budget
         items: list[FetchedItem] = []
         problems: list[FetchProblem] = []
         for evidence_id in dict.fromkeys(request.ids):
@@ -61,16 +63,16 @@ class Fetcher:
         facts = await self.sources.read_one(project, address.path)
         lines = facts.text.split("\n")
         total = facts.line_count
-        start, end = min(address.start_line, max(1, total)), min(address.end_line, max(1, total))
+        start, end = min(address.start_line, total), min(address.end_line, total)
         numbered: list[str] = []
         used, last = 0, start - 1
-        cut: str | None = None
-        for number in range(start, end + 1):
+        cut: str | None = None if total else NO_TEXT
+        for number in range(max(1, start), end + 1):
             line = f"{number}\t{lines[number - 1]}"
             if used + len(line) + 1 > room:
                 if number == start and room > 0:
                     numbered.append(line[:room])
-                    last, cut = number, f"line {number} is longer than the budget: {len(line) - room} characters left out"
+                    last, cut = number, f"line {number} is longer than the budget: {len(line) - room} characters left out; {RAISE}"
                 break
             numbered.append(line)
             used += len(line) + 1
@@ -103,11 +105,7 @@ class Fetcher:
                 raise git_failure(project.root, shown)
             raise EvidenceError(f"There is no commit {address.commit} in {project.id}.", code="evidence-gone")
         text = shown.stdout.decode("utf-8", "replace").rstrip("\n")
-        cut = (
-            f"{len(text) - room + shown.cut} characters left out by the budget: raise max_characters"
-            if len(text) > room or shown.cut
-            else None
-        )
+        cut = f"{len(text) - room + shown.cut} characters left out by the budget; {RAISE}" if len(text) > room or shown.cut else None
         return FetchedItem(
             id=evidence_id, project=project.id, text=text[:room], fresh=True, flags=("bidi",) if BIDI.search(text) else (), cut=cut
         )

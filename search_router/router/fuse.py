@@ -1,7 +1,11 @@
-"""Weighted reciprocal rank fusion with bonuses in its own currency, and a total order.
+"""Weighted reciprocal rank fusion with bonuses in its own currency, on two levels, and a total order.
 
 score(d) = sum over experts e of w_e / (k + rank_e(d))     Cormack, Clarke, Buettcher, SIGIR 2009; in federated search: results merging.
-A bonus is a fraction of 1 / (k + 1), what one first place of weight 1 is worth, so it can lift an item by places, never swamp the fusion.
+
+First whole files are fused (an expert's rank of a file is that of its best hit there), because experts point at different places of the
+file that they mean; then the places within a file, where those come first on which most kinds of source agree. The list shows the best
+place of each file in the order of the files, then the second places, and so on. A commit is a file of its own. A bonus is a fraction of
+1 / (k + 1), what one first place of weight 1 is worth.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from search_router.router.identity import Candidate, Ranked
 from search_router.schema import ExpertCard, PrecisionClass
 
 MAX_CORROBORATIONS = 3
+MAX_RANK = 1 << 30
 
 
 class Fused(NamedTuple):
@@ -61,29 +66,57 @@ def fuse_rankings(
         damped: keys of candidates in tests, vendored or generated files that the question does not ask for.
 
     Returns:
-        Every candidate once, sorted by score; equal scores by best rank, then by key, so the order is total.
+        Every candidate once: the best place of each file by the files' scores, then the second places, and so on; equal scores by best
+        rank, then by key, so the order is total.
     """
     unit = 1 / (config.k + 1)
-    ranked: list[tuple[float, int, tuple[str, ...], Fused]] = []
+    places: dict[tuple[str, ...], list[tuple[int, float, int, tuple[str, ...], Fused]]] = {}
     for candidate in candidates:
         votes = candidate.votes
         base = rrf_score(votes, weights, config.k)
-        score, boosts = base, ()
-        if len(votes) > 1:
-            further = min(len(independent_kinds(votes, cards, weights)) - 1, MAX_CORROBORATIONS)
-            if further > 0:
-                score += further * config.corroboration_bonus * unit
-                boosts = (f"corroborated x{further}",)
-        if base > 0 and names and candidate.definition is not None and is_exact_definition(candidate, names, weights):
-            score += config.definition_bonus * unit
-            boosts = (*boosts, "exact definition")
+        bonus, boosts = _bonus(candidate, weights, cards, config, names)
+        score = base + bonus * unit
         if candidate.key in damped:
             score *= 1 - config.test_penalty
             boosts = (*boosts, "damped path")
         best = votes[0].rank if len(votes) == 1 else min([v.rank for v in votes])
-        ranked.append((-score, best, candidate.key, Fused(candidate, score, base, boosts)))
-    ranked.sort()  # keys are unique, so the last member is never compared
-    return [fused for _, _, _, fused in ranked]
+        agreeing = 1 if len(votes) == 1 else len(independent_kinds(votes, cards, weights))
+        entry = (-agreeing if base > 0 else 0, -score, best, candidate.key, Fused(candidate, score, base, boosts))
+        places.setdefault(candidate.key[:3], []).append(entry)
+    ranked: list[tuple[bool, int, float, int, tuple[str, ...], Fused]] = []
+    for group in places.values():
+        group.sort()  # keys are unique, so the last member is never compared
+        of_file = _file_score([entry[-1] for entry in group], weights, config)
+        ranked += [(fused.score <= 0, depth, -of_file, best, key, fused) for depth, (_, _, best, key, fused) in enumerate(group)]
+    ranked.sort()
+    return [entry[-1] for entry in ranked]
+
+
+def _bonus(
+    candidate: Candidate, weights: Mapping[str, float], cards: Mapping[str, ExpertCard], config: FusionConfig, names: Collection[str]
+) -> tuple[float, tuple[str, ...]]:
+    """What agreement and being the exact definition earn, in units of a first place, with the words for it."""
+    bonus, boosts = 0.0, ()
+    if len(candidate.votes) > 1:
+        further = min(len(independent_kinds(candidate.votes, cards, weights)) - 1, MAX_CORROBORATIONS)
+        if further > 0:
+            bonus, boosts = further * config.corroboration_bonus, (f"corroborated x{further}",)
+    if names and candidate.definition is not None and is_exact_definition(candidate, names, weights):
+        bonus, boosts = bonus + config.definition_bonus, (*boosts, "exact definition")
+    return bonus, boosts
+
+
+def _file_score(places: Sequence[Fused], weights: Mapping[str, float], config: FusionConfig) -> float:
+    """The weighted RRF of a whole file, at each expert's best rank in it, with the best bonus and the damping of its places."""
+    ranks: dict[str, int] = {}
+    for place in places:
+        for vote in place.candidate.votes:
+            if vote.rank < ranks.get(vote.expert, MAX_RANK):
+                ranks[vote.expert] = vote.rank
+    base = sum([weights[expert] / (config.k + ranks[expert]) for expert in sorted(ranks)])
+    first = places[0]
+    factor = 1 - config.test_penalty if "damped path" in first.boosts else 1.0
+    return base * factor + max([place.score - place.base * factor for place in places])
 
 
 def is_exact_definition(candidate: Candidate, names: Collection[str], weights: Mapping[str, float]) -> bool:

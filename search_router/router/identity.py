@@ -243,7 +243,7 @@ def code_candidate(key: FileKey, definition: Definition | None, group: Sequence[
     votes = best_votes(group)
     if silent:
         group = [r for r in group if r.expert not in silent] or group
-    focus = min(group, key=lambda v: (v.rank, v.expert))
+    focus = min(group, key=lambda v: (not v.hit.is_exact, v.rank, v.expert))
     start, end = _lines(focus)
     whole = definition is not None and (any(r.hit.is_definition for r in group) or definition.end_line - definition.start_line < 80)
     if definition is not None and whole:

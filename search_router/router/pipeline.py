@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import Any
 
 from search_router.adapters.base import Expert
@@ -13,13 +14,13 @@ from search_router.adapters.local.languages import is_generated_path, is_test_pa
 from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
 from search_router.config.schema import Config
-from search_router.errors import RequestDeclined, RequestError, RequestRejected
+from search_router.errors import ExpertError, RequestError, RequestRejected
 from search_router.router.classify import classify
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
 from search_router.router.fuse import Fused, fuse_rankings
 from search_router.router.identity import Candidate, Dropped, FileKey, identify, normalise_path
-from search_router.router.plan import Plan, plan_experts
+from search_router.router.plan import ONE_SUFFICES, Plan, plan_experts
 from search_router.router.request import parse_request, question_classes, question_of
 from search_router.router.shape import next_cursor, page_start, shape_ranking
 from search_router.router.stages import StageLog
@@ -106,7 +107,7 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
             return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_VISIBLE_PROJECTS)
         start = page_start(request)
         plan = _plan(trace, request, tokens, projects)
-        trace.replies = await _ask(trace, plan, progress)
+        await _ask(trace, plan, progress)
         candidates, facts = await _identify(trace, plan, projects)
         fused = _fuse(trace, plan, tokens, candidates)
         evidence, cut = _present(trace, request, fused, facts, start)
@@ -146,15 +147,18 @@ def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, projects
     return trace.plan
 
 
-async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> tuple[Reply, ...]:
+async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> None:
+    heard: dict[str, Reply] = {}
     with trace.stages.run("fanout", len(plan.calls)) as stage:
         left = plan.latency_ms / 1000 - (time.perf_counter() - trace.started)
-        replies = await ask_experts(trace.surroundings.experts, plan.calls, left, progress)
-        stage.out = sum(len(r.result.hits) for r in replies if r.result)
-    for reply in replies:
+        try:
+            await ask_experts(trace.surroundings.experts, plan.calls, left, heard, progress)
+        finally:
+            trace.replies = tuple(heard[call.expert] for call in plan.calls if call.expert in heard)
+        stage.out = sum(len(r.result.hits) for r in trace.replies if r.result)
+    for reply in trace.replies:
         if reply.result is not None:
             trace.notes += [f"{reply.call.expert}: {note}" for note in reply.result.notes]
-    return replies
 
 
 async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> tuple[list[Candidate], Mapping[FileKey, FileFacts]]:
@@ -228,8 +232,6 @@ def _present(
 def _refused(trace: Trace, error: RequestError) -> Answer:
     status = Status.REJECTED if isinstance(error, RequestRejected) else Status.DECLINED
     fields = tuple(p.field for p in error.problems) if isinstance(error, RequestRejected) else ()
-    if isinstance(error, RequestDeclined) and error.code in ("empty-question", "huge-question"):
-        trace.classes = (error.code.removesuffix("-question"), *trace.classes)
     return trace.answer(status, error=ErrorReport(code=error.code, message=error.message, remedy=error.remedy, fields=fields))
 
 
@@ -246,11 +248,27 @@ async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Ans
         return trace.answer(Status.FAILED, empty_reason=EmptyReason.ALL_EXPERTS_FAILED, error=error)
     if failed:
         trace.notes.append("absence is not proven: " + ", ".join(f"{r.call.expert} {r.status.value}" for r in failed))
+    if trace.plan is not None and any(e.reason.startswith(ONE_SUFFICES) for e in trace.plan.skipped):
+        only = ", ".join(r.call.expert for r in answered)
+        trace.notes.append(f'only {only} was asked, for a symbol in a known file; put the name in "quotes" to search the text as well')
     workspace = trace.surroundings.workspace
-    manifests = [await read_manifest(p, nested=workspace.below(p)) for p in projects]
+    try:
+        manifests = [await read_manifest(p, nested=workspace.below(p)) for p in projects]
+    except ExpertError as error:
+        trace.notes.append(f"whether there is any file to search is not known: {error.message}")
+        return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_MATCHES, cut=cut)
     if not any(m.entries for m in manifests):
-        trace.notes.append(
-            "no file here is searchable: " + (f"{sum(len(m.left_out) for m in manifests)} were left out" if manifests else "none")
-        )
+        left_out = sum(len(m.left_out) for m in manifests)
+        others = f", and {left_out} are links, unreadable or no plain files" if left_out else ""
+        trace.notes.append(f"no file here is searchable: there is none, or an ignore rule matches every one{others}")
+        return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_INDEXED_CONTENT, cut=cut)
+    scope = trace.request.scope.path if trace.request else None
+    if scope is not None and not any(_is_below(entry.path, scope) for m in manifests for entry in m.entries):
+        trace.notes.append(f"scope.path {scope[:200]!r}: no searchable file is there, it does not exist or an ignore rule matches it")
         return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_INDEXED_CONTENT, cut=cut)
     return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_MATCHES, cut=cut)
+
+
+def _is_below(path: str, scope: str) -> bool:
+    """Whether a path is the scope's file or lies in its folder."""
+    return PurePosixPath(path).is_relative_to(PurePosixPath(scope))

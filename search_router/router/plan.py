@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from search_router.adapters.local.languages import language_of
 from search_router.config.schema import Config, ExpertConfig
 from search_router.errors import RequestDeclined
 from search_router.router.tiers import PRECISION
@@ -26,6 +27,7 @@ from search_router.schema import (
 )
 
 MAX_TERMS = 12
+ONE_SUFFICES = "one expert suffices"
 FILE_LIKE = re.compile(r"\.[A-Za-z0-9_]{1,8}$")
 
 
@@ -68,10 +70,8 @@ def plan_experts(
             passed.append(name)
         else:
             reasons[name] = verdict
-    if len(passed) > 1 and config.gate.one_expert_suffices and one_expert_suffices(request, intent, tokens):
-        reasons |= dict.fromkeys(
-            passed[1:], (ExpertStatus.SKIPPED, f"one expert suffices: {passed[0]}, for an exact symbol in a known file")
-        )
+    if len(passed) > 1 and config.gate.one_expert_suffices and one_expert_suffices(request, intent, tokens, cards[passed[0]]):
+        reasons |= dict.fromkeys(passed[1:], (ExpertStatus.SKIPPED, f"{ONE_SUFFICES}: {passed[0]}, for an exact symbol in a known file"))
         passed = passed[:1]
     reasons |= dict.fromkeys(passed[max_experts:], (ExpertStatus.SKIPPED, f"beyond max_experts ({max_experts})"))
     passed = passed[:max_experts]
@@ -140,9 +140,10 @@ def _gate(
     return None
 
 
-def one_expert_suffices(request: SearchRequest, intent: Intent, tokens: QuestionTokens) -> bool:
-    """A known file and one exact name: nobody else could add anything."""
-    known_file = request.scope.path is not None and FILE_LIKE.search(request.scope.path) is not None
+def one_expert_suffices(request: SearchRequest, intent: Intent, tokens: QuestionTokens, best: ExpertCard) -> bool:
+    """A known file that the best expert can read, and one exact name: nobody else could add anything."""
+    path = request.scope.path
+    known_file = path is not None and FILE_LIKE.search(path) is not None and (best.languages is None or language_of(path) in best.languages)
     exact = len(tokens.identifiers) == 1 and len(tokens.content_words) <= 1
     return known_file and exact and intent in (Intent.TYPED_SYMBOL, Intent.IDENTIFIER)
 

@@ -49,7 +49,7 @@ def _item_block(number: int, item: Evidence, *, snippet: bool = True) -> str:
     flags = f" !{' !'.join(item.flags)}" if item.flags else ""
     if item.commit is not None:
         head = f"{number}. {item.id}  {(item.date or '')[:10]}  {item.subject}"
-        paths = ", ".join((item.paths or ())[:5])
+        paths = ", ".join(path.replace("\n", "\\n") for path in (item.paths or ())[:5])
         more = f" (+{len(item.paths or ()) - 5})" if len(item.paths or ()) > 5 else ""
         return f"{head}\n   [{trust}] {experts}{flags}" + (f"\n   {item.snippet} · {paths}{more}" if snippet else "")
     name = f"  {item.kind} {item.symbol}" if item.symbol else ""

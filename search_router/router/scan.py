@@ -201,7 +201,8 @@ def _code_of(core: str) -> tuple[Kind, str]:
     call = _CALL.match(core)
     if call is not None:
         name, arguments, closed = call.groups()
-        return (Kind.IDENTIFIER, name) if closed or arguments else (Kind.LITERAL, core)
+        is_named = any(c.isalnum() for c in name)  # `$(id)` is a call of nothing
+        return (Kind.IDENTIFIER, name) if is_named and (closed or arguments) else (Kind.LITERAL, core)
     bare = core.lstrip("@$*&{").rstrip("}*")
     if not bare:
         return Kind.WORD, core

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from search_router.answers import BuildRef, FetchAnswer, ReceiptAnswer
-from search_router.canonical import digest, tolerant_digest
+from search_router.canonical import digest, sha256_hex, tolerant_digest
 from search_router.config.loader import LoadedConfig
 from search_router.receipts.body import (
     AnswerDigests,
@@ -77,8 +77,7 @@ class Sealer:
         )
 
     async def _append(self, answer: Answer, context: ReceiptContext, raw: object, digests: AnswerDigests) -> Stored:
-        request = Digest(*tolerant_digest(raw))
-        return await self._store.append(prepare_statement(answer, digests, request, context, self._key))
+        return await self._store.append(prepare_statement(answer, digests, _digest_request(raw), context, self._key))
 
     def _context(self, caller: Caller, *, started_us: int, **facts: Any) -> ReceiptContext:
         return ReceiptContext(
@@ -102,6 +101,14 @@ class Sealer:
                 "test_penalty": round(fusion.test_penalty * 1000),
             },
         )
+
+
+def _digest_request(raw: object) -> Digest:
+    """The request's digest. What no encoder can write down (nested without end, names that are not text) was rejected: then of its type."""
+    try:
+        return Digest(*tolerant_digest(raw))
+    except (ValueError, TypeError, RecursionError):
+        return Digest("opaque", sha256_hex(type(raw).__name__.encode()))
 
 
 def _expert_facts(reply: Reply) -> ExpertFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import time
@@ -34,6 +35,7 @@ from search_router.receipts.store import ReceiptStore, open_store
 from search_router.router.build import read_build
 from search_router.router.fanout import Progress
 from search_router.router.fetch import Fetcher
+from search_router.router.health import HealthWatch
 from search_router.router.libraries import LibraryCatalog
 from search_router.router.pipeline import Surroundings, Trace, run_request
 from search_router.router.render import render_answer, render_fetch, render_registry
@@ -42,7 +44,6 @@ from search_router.router.seal import Caller, Sealer
 from search_router.router.workspace import Workspace, discover_workspace
 from search_router.schema import Answer, ConfigRef, ErrorReport, Health, SearchRequest, Status
 
-HEALTH_SECONDS = 10.0
 LIBRARIES_SECONDS = 5.0
 CLOSE_SECONDS = 5.0
 LAST_WORDS_SECONDS = 10.0
@@ -72,9 +73,17 @@ class Router:
         self._cards = {name: expert.card for name, expert in experts.items()}
         symbols = next((e for e in experts.values() if isinstance(e, SymbolsExpert)), None)
         self.sources = SourceReader(symbols.index.definitions if symbols is not None else None)
-        self._health: tuple[float, dict[str, Health]] = (0.0, {})
+        self._health = HealthWatch(experts, workspace.projects)
         self._libraries: tuple[float, frozenset[str]] = (0.0, frozenset())
         self._catalog = LibraryCatalog()
+
+    async def prepare(self) -> None:
+        """Look at experts and libraries now, so that the first request need not. Safe to leave out."""
+        await self._surroundings()
+
+    async def aclose(self) -> None:
+        """Stop what runs in the background; `open_router` does it."""
+        await self._health.aclose()
 
     async def search(
         self,
@@ -120,11 +129,10 @@ class Router:
 
     async def registry(self) -> RegistryAnswer:
         """Experts, their health, the projects, the build and the configuration that are running."""
-        self._health = (0.0, {})
-        surroundings = await self._surroundings()
+        known = await self._health.read_now()
         experts: list[RegisteredExpert] = []
         for name, settings in self.loaded.config.experts.items():
-            health = surroundings.health.get(name, Health(False, "switched off in the configuration"))
+            health = known.get(name, Health(False, "switched off in the configuration"))
             card = self._cards.get(name)
             experts.append(
                 RegisteredExpert(
@@ -174,17 +182,10 @@ class Router:
             workspace=self.workspace,
             experts=self.experts,
             cards=self._cards,
-            health=await self._current_health(),
+            health=await self._health.current(),
             libraries=await self._current_libraries(),
             sources=self.sources,
         )
-
-    async def _current_health(self) -> Mapping[str, Health]:
-        until, health = self._health
-        if time.monotonic() >= until:
-            health = {name: await expert.health(self.workspace.projects) for name, expert in self.experts.items()}
-            self._health = (time.monotonic() + HEALTH_SECONDS, health)
-        return health
 
     async def _current_libraries(self) -> frozenset[str]:
         until, names = self._libraries
@@ -214,6 +215,8 @@ async def open_router(
     if loaded is None:
         loaded = load_config(roots=paths, environ=os.environ if environ is None else environ, flags=flags)
     async with AsyncExitStack() as stack:
+        reading_build = asyncio.create_task(anyio.to_thread.run_sync(read_build, abandon_on_cancel=True), name="read the build")
+        stack.callback(reading_build.cancel)
         workspace = await discover_workspace(loaded.config.workspace, paths)
         key = load_or_create_key(loaded.paths.key)
         store = await stack.enter_async_context(
@@ -227,11 +230,13 @@ async def open_router(
         )
         experts = build_experts(loaded.config, loaded.paths.cache)
         stack.push_async_callback(_close_experts, experts)
-        build = await anyio.to_thread.run_sync(read_build)
         drift = note_drift(loaded.paths, loaded)
         notes = (*loaded.notes, *workspace.notes, *((drift,) if drift else ()))
+        build = await reading_build
         sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
-        yield Router(loaded, workspace, experts, sealer, store, build, notes)
+        router = Router(loaded, workspace, experts, sealer, store, build, notes)
+        stack.push_async_callback(router.aclose)
+        yield router
 
 
 async def _close_experts(experts: Mapping[str, Expert]) -> None:

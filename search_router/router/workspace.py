@@ -73,7 +73,7 @@ async def discover_workspace(config: WorkspaceConfig, roots: Sequence[Path] = ()
     directory become projects of their own. Roots that are the same directory are one.
 
     Raises:
-        WorkspaceError: a root cannot be read or has nothing to search, git is missing or refuses it, or names and groups clash.
+        WorkspaceError: a root cannot be read or has nothing to search, git refuses it, or names and groups clash.
     """
     named = await anyio.to_thread.run_sync(_read_roots, config, tuple(roots))
     surveys = await _survey_all(named, config.submodules)

@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from search_router.adapters.local.grammars import ExtractionFailed
+from search_router.adapters.local.code_terms import derive_terms, pack_terms
+from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, ExtractionFailed
 from search_router.adapters.local.manifest import LeftOut
-from search_router.adapters.local.symbol_packing import compact_syntax, pack_syntax
-from search_router.adapters.local.syntax import extract
+from search_router.adapters.local.symbol_packing import compact_syntax, join_payload, pack_syntax
+from search_router.adapters.local.syntax import Extracted, extract
 from search_router.adapters.local.textfile import TextFile, read_text_file
 from search_router.errors import EvidenceError
 
@@ -46,10 +47,12 @@ def read_syntax(root: Path, path: str, language: str, *, max_bytes: int) -> Read
     if isinstance(source, LeftOut):
         return source
     try:
-        extracted = extract(source.text.encode("utf-8", "replace"), language)
+        extracted = extract(source.text.encode("utf-8", "replace"), language) if language in SYNTAX_LANGUAGES else Extracted((), ())
     except ExtractionFailed as error:
         return LeftOut(path, str(error))
-    return ReadSyntax(path, source.blob, source.content_hash, pack_syntax(compact_syntax(extracted)))
+    terms = derive_terms(source.text, language, extracted.definitions)
+    payload = join_payload(pack_syntax(compact_syntax(extracted)), pack_terms(terms))
+    return ReadSyntax(path, source.blob, source.content_hash, payload)
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:

@@ -6,6 +6,7 @@ are all switched off; optional locks too, so that a reader never blocks the owne
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from search_router.adapters.process import Finished, run_command
@@ -31,6 +32,11 @@ def git_argv(*arguments: str) -> list[str]:
 async def run_git(root: Path, *arguments: str, stdin: bytes | None = None, max_bytes: int = 64 * 2**20) -> Finished:
     """Run git in `root`; the return code is the caller's to judge. Raises ExpertError `spawn-failed` when git is missing."""
     return await run_command(git_argv(*arguments), cwd=root, env=ENVIRONMENT, stdin=stdin, max_bytes=max_bytes)
+
+
+def is_git_missing(error: ExpertError) -> bool:
+    """Whether a call failed because there is no git at all."""
+    return error.failure is FailureClass.SPAWN_FAILED and shutil.which("git") is None
 
 
 def git_failure(root: Path, finished: Finished) -> ExpertError:

@@ -24,6 +24,7 @@ from search_router.adapters.local.grep_engine import Engine
 from search_router.adapters.local.grep_matches import FileEnd, LineMatch, MatchReader, RunEnd
 from search_router.adapters.local.grep_rank import Tally
 from search_router.adapters.local.grep_scope import Ownership, globs_for_language, is_of_language, is_real_file
+from search_router.adapters.local.manifest import is_ignored
 from search_router.adapters.local.ripgrep import RipgrepReader, judge_ripgrep, ripgrep_count, ripgrep_listing, ripgrep_search
 from search_router.adapters.process import open_child
 from search_router.config.schema import GrepConfig
@@ -194,13 +195,15 @@ class ProjectRun:
                 f"The root of project {self._target.project.id!r} is gone: {self._target.project.root}.",
                 remedy="Correct workspace.roots.",
             )
+        ignored = bool(self._target.scope) and await self._is_ignored()
         tracked = list(self._known_tracked or ())
         failure: ExpertError | None = None
         async with anyio.create_task_group() as tasks:
             if self._target.is_git and self._known_tracked is None:
                 tasks.start_soon(self._list_tracked_ignored, tracked)
             try:
-                await run(listing_of(self._engine, self._config, self._target), self._target.paths, False)
+                if not ignored:
+                    await run(listing_of(self._engine, self._config, self._target), self._target.paths, False)
             except ExpertError as error:
                 failure = error
                 tasks.cancel_scope.cancel()
@@ -290,6 +293,16 @@ class ProjectRun:
         if self._wants(match.path):
             self._allowance.matches -= 1
             self._tally.see(self._target.project.id, match)
+
+    async def _is_ignored(self) -> bool:
+        """Whether the scope itself is ignored: an engine takes a path that is named as an order to search it all the same."""
+        try:
+            ignored = await is_ignored(self._target.project, self._target.scope)
+        except ExpertError:
+            return False  # there is no git, and no other judge
+        if ignored:
+            self._report.notes.append(f"{self._target.scope!r} is ignored: at most its tracked files were searched")
+        return ignored
 
     def _wants(self, path: str) -> bool:
         if path != self._path:

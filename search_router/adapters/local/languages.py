@@ -121,6 +121,18 @@ def language_of(path: str) -> str | None:
     return _BY_NAME[variant] if variant in _VARIANTS else None
 
 
+_NOT_TEXT = frozenset(
+    """7z a apk avi avif bin bmp bz2 class dat db dll dmg doc docx dylib eot exe flac gif gz heic icns ico jar jpeg jpg lib lz4 mkv mov mp3
+    mp4 o obj odt ogg onnx otf parquet pdf pickle pkl png ppt pptx psd pyc pyd rar so sqlite sqlite3 tar tgz tif tiff ttf wasm wav webm webp
+    whl woff woff2 xls xlsx xz zip zst""".split()
+)
+
+
+def text_language(path: str) -> str | None:
+    """The language of a file that may be text: `text` where the name does not tell, None where it tells of something else."""
+    return language_of(path) or (None if path.rpartition(".")[2].lower() in _NOT_TEXT else "text")
+
+
 def languages_named(language: str | None) -> frozenset[str]:
     """The names in `LANGUAGES` that a language in the scope means: TypeScript has two."""
     if language is None:

@@ -13,22 +13,24 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import anyio.to_thread
 
-from search_router.adapters.local.git import git_failure, run_git
+from search_router.adapters.local.git import ENVIRONMENT, git_argv, git_failure, is_git_missing, run_git
+from search_router.adapters.local.grep_engine import choose_engine
+from search_router.adapters.local.ripgrep import ripgrep_listing
 from search_router.adapters.local.textfile import decode_path, encode_path
-from search_router.adapters.process import Finished
+from search_router.adapters.process import Finished, run_command
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
 
 MAX_LISTING = 256 * 2**20
 MAX_PATH = 4096
 
-_UNREADABLE = re.compile(r"^warning: could not open directory '(.*?)/?': (.*)$", re.MULTILINE)
+_UNREADABLE = re.compile(r"^(?:warning: could not open directory '(.*?)/?'|rg: (?:\./)?(.*?)): [^:]*$", re.MULTILINE)
 
 
 class FileEntry(NamedTuple):
@@ -67,7 +69,7 @@ async def read_manifest(project: Project, *, nested: tuple[Path, ...] = ()) -> M
     `nested` are the roots of other projects below this one: their files are theirs alone.
 
     Raises:
-        ExpertError: git is missing, refuses the directory, or fails.
+        ExpertError: git refuses the directory or fails, or there is neither git nor ripgrep.
     """
     listing = await _list_paths(project)
     return await anyio.to_thread.run_sync(_build, project, listing, nested)
@@ -79,7 +81,7 @@ async def is_visible(project: Project, path: str) -> bool:
     True also where nothing is at the path: it is not hidden, and reading it will say that it is gone.
 
     Raises:
-        ExpertError: git is missing, refuses the directory, or fails.
+        ExpertError: git refuses the directory or fails, or there is neither git nor ripgrep.
     """
     try:
         name = encode_path(path)
@@ -95,14 +97,45 @@ async def is_visible(project: Project, path: str) -> bool:
     return any(entry.path == path for entry in manifest.entries)
 
 
+async def is_ignored(project: Project, path: str) -> bool:
+    """Whether an ignore rule matches `path` or a folder above it, whatever git tracks there.
+
+    Raises:
+        ExpertError: git is missing.
+    """
+    # check-ignore refuses literal pathspecs; behind `./` nothing is magic.
+    environment = ENVIRONMENT | {"GIT_LITERAL_PATHSPECS": "0"}
+    argv = git_argv(*_repository_of(project), "check-ignore", "--quiet", "--no-index", "--", f"./{path}")
+    return (await run_command(argv, cwd=project.root, env=environment)).returncode == 0
+
+
 async def _list_paths(project: Project, *paths: str) -> Finished:
     """git's list of the project, or of these paths in it (taken literally), relative to the root."""
-    repository = (f"--git-dir={_elsewhere.ensure()}", "--work-tree=.") if project.kind == "directory" else ()
     what = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *paths)
-    finished = await run_git(project.root, *repository, *what, max_bytes=MAX_LISTING)
+    try:
+        finished = await run_git(project.root, *_repository_of(project), *what, max_bytes=MAX_LISTING)
+    except ExpertError as error:
+        if not is_git_missing(error):
+            raise
+        return await _list_by_ripgrep(project, paths)
     if finished.returncode != 0:
         raise git_failure(project.root, finished)
     return finished
+
+
+async def _list_by_ripgrep(project: Project, paths: tuple[str, ...]) -> Finished:
+    """The same list where there is no git. ripgrep knows the ignore rules, but not which files are tracked in spite of them."""
+    engine = await choose_engine("", "ripgrep")
+    listing = ripgrep_listing(engine.program, threads=2, max_file_bytes=None, is_git=False, nested=(), globs=())
+    argv = [*listing, "--no-ignore-parent", "--null", "--files"]
+    finished = await run_command(argv, cwd=project.root, max_bytes=MAX_LISTING)
+    if finished.returncode not in (0, 1, 2):
+        raise ExpertError(FailureClass.CRASHED, f"ripgrep could not list {project.root}.", detail=finished.stderr)
+    if not paths:
+        return finished
+    wanted = {os.fsencode(path) for path in paths}
+    kept = b"".join(name + b"\0" for name in finished.stdout.split(b"\0") if name in wanted)
+    return replace(finished, stdout=kept)
 
 
 class _EmptyRepository:
@@ -141,6 +174,11 @@ class _EmptyRepository:
 _elsewhere = _EmptyRepository()
 
 
+def _repository_of(project: Project) -> tuple[str, ...]:
+    """git's options for a plain directory, none for a work tree."""
+    return (f"--git-dir={_elsewhere.ensure()}", "--work-tree=.") if project.kind == "directory" else ()
+
+
 def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Manifest:
     """Look at every listed path once (lstat, so a link is never followed)."""
     root = os.fsencode(project.root).rstrip(b"/") + b"/"
@@ -167,7 +205,7 @@ def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Man
             entries.append(FileEntry(decode_path(name), found.st_size, found.st_mtime_ns, found.st_ino))
         else:
             left_out.append(LeftOut(decode_path(name), _why_left_out(root + name, found.st_mode)))
-    left_out.extend(LeftOut(match[1], "unreadable") for match in _UNREADABLE.finditer(listing.stderr))
+    left_out.extend(LeftOut(match[1] or match[2], "unreadable") for match in _UNREADABLE.finditer(listing.stderr))
     if listing.cut:
         left_out.append(LeftOut("", "listing-cut"))
     entries.sort(key=lambda entry: entry.path)

@@ -29,6 +29,7 @@ _MATCH, _TEXT, _NUMBER = b'{"type":"match"', b'},"lines":{"text":', b'},"line_nu
 _AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+)')
 _SUBMATCH = re.compile(r'"match":\{"text":("(?:[^"\\]|\\.)*")\}')
 _SUBMATCHES_KEPT = 4096
+_NO_FILES = "No files were searched"
 
 
 def ripgrep_listing(
@@ -84,9 +85,10 @@ def judge_ripgrep(code: int, stderr: str, *, found: bool) -> str | None:
     Raises:
         ExpertError: `rejected` for a pattern that is no regex, `crashed` for any other failure without matches.
     """
-    if code in (0, 1):
-        return None
     lines = [line for line in stderr.splitlines() if line.strip()]
+    if code in (0, 1):
+        complaints = [line.removeprefix("rg: ") for line in lines if line.startswith("rg: ") and _NO_FILES not in line]
+        return f"ripgrep could not apply every ignore rule, so ignored files may be found: {complaints[0][:200]}" if complaints else None
     if not found and any(marker in stderr for marker in _BAD_PATTERN):
         said = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), lines[0].removeprefix("rg: "))
         raise ExpertError(

@@ -13,13 +13,15 @@ from typing import Literal
 
 import anyio.to_thread
 
-from search_router.adapters.local.git import ENVIRONMENT, git_argv, git_failure, run_git
+from search_router.adapters.local.git import ENVIRONMENT, git_argv, git_failure, is_git_missing, run_git
 from search_router.adapters.local.gitfiles import Head, head_of, linked_worktrees
 from search_router.adapters.local.languages import is_vendored_path
 from search_router.adapters.process import Finished, run_command
+from search_router.errors import ExpertError
 
 MAX_SCAN_DEPTH = 4
 MAX_SCANNED = 20_000
+NO_GIT = "git is not installed or not on PATH; searched as a plain directory, without history or branches. Install git for those."
 
 Kind = Literal["git", "worktree", "submodule", "directory"]
 
@@ -74,10 +76,17 @@ async def survey_directory(root: Path, *, submodules: bool) -> Survey:
     Candidates are checked-out submodules (if wanted) and linked worktrees below a work tree, and repositories below a plain
     directory, down to `MAX_SCAN_DEPTH` levels.
 
+    Without git every directory is a plain one.
+
     Raises:
-        ExpertError: git is missing, refuses the directory (another owner), or fails.
+        ExpertError: git refuses the directory (another owner), or fails.
     """
-    finished = await run_git(root, "rev-parse", *_WHERE)
+    try:
+        finished = await run_git(root, "rev-parse", *_WHERE)
+    except ExpertError as error:
+        if not is_git_missing(error):
+            raise
+        return await _survey_plain(root, (f"{root}: {NO_GIT}",))
     if finished.returncode == 0:
         return await _survey_tree(root, await _parse_tree(root, finished), submodules)
     if "must be run in a work tree" in finished.stderr:

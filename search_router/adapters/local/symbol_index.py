@@ -19,7 +19,7 @@ from search_router.adapters.local.extract_worker import read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of
 from search_router.adapters.local.manifest import LeftOut
-from search_router.adapters.local.symbol_packing import DamagedPayload, unpack_syntax
+from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload, unpack_syntax
 from search_router.adapters.local.symbol_refresh import Refresh
 from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols, RefreshReport, derived_key
 from search_router.adapters.local.symbol_store import DerivedStore
@@ -115,13 +115,13 @@ class SymbolIndex:
         stored = (await anyio.to_thread.run_sync(self._store.load, [key])).get(key)
         if stored is not None:
             try:
-                return unpack_syntax(stored.payload).definitions
+                return unpack_syntax(split_payload(stored.payload)[0]).definitions
             except DamagedPayload:
                 self._store.note_damaged_row()
         read = await anyio.to_thread.run_sync(lambda: read_syntax(project.root, path, language, max_bytes=self._max_bytes))
         if isinstance(read, LeftOut) or read.blob != blob:
             return None
-        return unpack_syntax(read.payload).definitions
+        return unpack_syntax(split_payload(read.payload)[0]).definitions
 
     async def aclose(self) -> None:
         """Stop every refresh and release the store; safe to call twice."""

@@ -17,6 +17,7 @@ from search_router.adapters.local.syntax import REFERENCE_KINDS, Extracted
 from search_router.schema import Definition
 
 _HEADER = struct.Struct("<II")
+_LENGTH = struct.Struct("<I")
 _LEVEL = 1  # a third larger than level 9, at a fifth of the time
 
 
@@ -71,6 +72,20 @@ def unpack_syntax(data: bytes) -> FileSyntax:
         return FileSyntax(definitions, tuple(map(intern, names)), _numbers(raw[middle : middle + starts]), _numbers(raw[middle + starts :]))
     except (zlib.error, struct.error, ValueError, TypeError) as error:
         raise DamagedPayload(f"a packed syntax record is damaged: {error}") from error
+
+
+def join_payload(syntax: bytes, terms: bytes) -> bytes:
+    """One row's payload of its two parts."""
+    return _LENGTH.pack(len(syntax)) + syntax + terms
+
+
+def split_payload(payload: bytes) -> tuple[bytes, bytes]:
+    """(packed syntax, packed terms) of a row's payload. Raises DamagedPayload."""
+    try:
+        (length,) = _LENGTH.unpack_from(payload)
+    except struct.error as error:
+        raise DamagedPayload("an index row is damaged: it is too short") from error
+    return payload[_LENGTH.size : _LENGTH.size + length], payload[_LENGTH.size + length :]
 
 
 def _numbers(data: bytes) -> array[int]:

@@ -18,7 +18,7 @@ import anyio.to_thread
 from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
 from search_router.adapters.local.extract_worker import ReadSyntax, read_source, read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
-from search_router.adapters.local.languages import language_of
+from search_router.adapters.local.languages import language_of, text_language
 from search_router.adapters.local.manifest import LeftOut, Manifest, read_manifest
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_state import Changed, Identified, KnownFiles, ProjectSymbols, RefreshReport, Seen, derived_key
@@ -111,8 +111,8 @@ class Refresh:
         for entry in manifest.entries:
             if entry.path in state.other:
                 continue
-            language = language_of(entry.path)
-            if language not in SYNTAX_LANGUAGES:
+            language = text_language(entry.path)
+            if language is None:
                 state.other.add(entry.path)
                 continue
             listed.add(entry.path)
@@ -233,7 +233,7 @@ class Refresh:
         """Enter a file under its own path, with the syntax of equal bytes."""
         path, language, _ = each.changed
         if file.path != path:
-            file = IndexedFile(path, language, file.blob, file.content_hash, file.syntax)
+            file = IndexedFile(path, language, file.blob, file.content_hash, file.syntax, file.terms)
         self._state.table.put(file)
         self._known[derived_key(language, file.blob)] = file
         self._mark_seen(each)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
 from search_router.adapters.local.qualified_names import folded, stem, subtokens
-from search_router.adapters.local.symbol_packing import FileSyntax, unpack_syntax
+from search_router.adapters.local.symbol_packing import FileSyntax, split_payload, unpack_syntax
 from search_router.adapters.local.symbol_store import Derived
 from search_router.schema import Definition
 
@@ -34,11 +34,14 @@ class IndexedFile:
     blob: str
     content_hash: str
     syntax: FileSyntax
+    terms: bytes = b""
+    """Packed terms for ranking; unpacked when a segment is built."""
 
     @classmethod
     def of(cls, path: str, language: str, blob: str, row: Derived) -> IndexedFile:
         """The file that a row of the store describes. Raises DamagedPayload."""
-        return cls(path, language, blob, row.content_hash, unpack_syntax(row.payload))
+        syntax, terms = split_payload(row.payload)
+        return cls(path, language, blob, row.content_hash, unpack_syntax(syntax), terms)
 
     def enclosing(self, line: int) -> Definition | None:
         """The innermost definition around a 1-based line."""
@@ -100,6 +103,8 @@ class SymbolTable:
         self._by_stem: dict[str, array[int]] = {}
         self._outline: dict[str, array[int]] = {}
         self.definition_count = 0
+        self.generation = 0
+        """Grows with every change, so that what is made from the table knows when to look again."""
 
     def __len__(self) -> int:
         return len(self._number)
@@ -120,6 +125,7 @@ class SymbolTable:
     def put(self, file: IndexedFile) -> None:
         """Add a file, in place of what was at its path."""
         self.remove(file.path)
+        self.generation += 1
         number = len(self._files)
         facts = PathFacts.of(file.path)
         self._files.append((file, facts))
@@ -132,6 +138,7 @@ class SymbolTable:
         if number is None:
             return
         entry = self._files[number]
+        self.generation += 1
         self.definition_count -= len(entry[0].syntax.definitions) if entry else 0
         self._files[number] = None
         self._dead += 1

@@ -6,19 +6,20 @@ import importlib.metadata
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 import anyio
 
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, grammar_wheel
+from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import languages_named
 from search_router.adapters.local.manifest import LeftOut
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_lookup import look_up, read_names
 from search_router.adapters.local.symbol_pattern import names_matching
 from search_router.adapters.local.symbol_space import SearchSpace, definition_hit
-from search_router.adapters.local.symbol_state import RefreshReport
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_words import question_words, rank_by_words
 from search_router.config.schema import SymbolsConfig
@@ -38,9 +39,9 @@ class SymbolsExpert:
         cache_dir: where extractions are kept between processes; never a directory of a searched project.
     """
 
-    def __init__(self, id: str, config: SymbolsConfig, cache_dir: Path) -> None:  # noqa: A002 the word of the card
+    def __init__(self, id: str, config: SymbolsConfig, cache_dir: Path, index: SymbolIndex | None = None) -> None:  # noqa: A002 the word of the card
         self._config = config
-        self._index = SymbolIndex(DerivedStore(cache_dir), max_file_bytes=config.max_file_bytes, workers=config.workers)
+        self._index = index or SymbolIndex(DerivedStore(cache_dir), max_file_bytes=config.max_file_bytes, workers=config.workers)
         self._card = ExpertCard(
             id=id,
             kind=config.kind,
@@ -74,8 +75,9 @@ class SymbolsExpert:
         """
         path = _scope_path(call.path)
         began = time.monotonic()
-        reports, failures = await self._refresh(call, REFRESH_SHARE * call.budget_ms / 1000)
-        self._raise_failure(call, reports, failures)
+        ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
+        ready.raise_failure()
+        reports, failures = ready.reports, ready.failures
         tables = tuple((p.id, self._index.table(p)) for p in call.projects if p.id not in failures)
         space = SearchSpace(tables, path, languages_named(call.language) or frozenset(self._config.languages))
         try:
@@ -91,7 +93,7 @@ class SymbolsExpert:
         notes += [note for p in call.projects if p.id in reports and (note := _left_out_note(p.id, reports[p.id].left_out))]
         return ExpertResult(
             hits=tuple(hits[: call.limit]),
-            partial=self._partial(call, reports, failures),
+            partial=ready.partial(),
             notes=(*notes, *self._index.notes),
             server_name="tree-sitter",
             server_version=importlib.metadata.version("tree-sitter"),
@@ -99,14 +101,12 @@ class SymbolsExpert:
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Which grammars are installed, with their versions. There is nothing to build beforehand: it indexes when it is asked."""
-        versions: dict[str, str] = {}
-        for language in sorted(self._card.languages or SYNTAX_LANGUAGES):
-            try:
-                versions[language] = importlib.metadata.version(grammar_wheel(language))
-            except importlib.metadata.PackageNotFoundError:
-                versions[language] = f"missing: pip install {grammar_wheel(language)}"
+        versions = {
+            language: _version_of(grammar_wheel(language)) or f"missing: pip install {grammar_wheel(language)}"
+            for language in sorted(self._card.languages or SYNTAX_LANGUAGES)
+        }
         ready = [language for language, version in versions.items() if not version.startswith("missing")]
-        version = importlib.metadata.version("tree-sitter")
+        version = _version_of("tree-sitter")
         if not ready:
             return Health(False, "No grammar is installed.", failure=_UNCONFIGURED, version=version, details=versions)
         return Health(True, f"{len(ready)} of {len(versions)} languages", version=version, details=versions)
@@ -114,60 +114,6 @@ class SymbolsExpert:
     async def aclose(self) -> None:
         """Stop indexing and release the store."""
         await self._index.aclose()
-
-    async def _refresh(self, call: ExpertCall, seconds: float) -> tuple[dict[str, RefreshReport], dict[str, ExpertError]]:
-        """(reports, failures) by project id; a project that is in neither was not ready in time."""
-        reports: dict[str, RefreshReport] = {}
-        failures: dict[str, ExpertError] = {}
-
-        async def refresh(project: Project) -> None:
-            try:
-                reports[project.id] = await self._index.refresh(project, nested=nested)
-            except ExpertError as error:
-                failures[project.id] = error
-
-        nested = tuple(project.root for project in call.projects)
-        with anyio.move_on_after(seconds):
-            async with anyio.create_task_group() as tasks:
-                for project in call.projects:
-                    tasks.start_soon(refresh, project)
-        return reports, failures
-
-    def _raise_failure(self, call: ExpertCall, reports: dict[str, RefreshReport], failures: dict[str, ExpertError]) -> None:
-        """A failure is the answer when there is nothing at all to answer from."""
-        if call.projects and len(failures) == len(call.projects):
-            raise next(iter(failures.values()))
-        late = [p for p in call.projects if p.id not in reports and p.id not in failures]
-        if any(len(self._index.table(p)) for p in call.projects) or not (late or any(r.missing for r in reports.values())):
-            return
-        if late:
-            raise ExpertError(
-                FailureClass.TIMEOUT,
-                f"No file was indexed in {call.budget_ms} ms; indexing goes on.",
-                remedy="Ask again.",
-                detail=", ".join(p.id for p in late),
-            )
-        first = next(report.missing[0] for report in reports.values() if report.missing)
-        raise ExpertError(
-            FailureClass.CRASHED, f"Extraction failed for every file; {first.path}: {first.reason}.", remedy="Run `search-router doctor`."
-        )
-
-    def _partial(self, call: ExpertCall, reports: dict[str, RefreshReport], failures: dict[str, ExpertError]) -> str | None:
-        said: list[str] = []
-        late = [p for p in call.projects if p.id not in reports and p.id not in failures]
-        if late:
-            progress = [self._index.progress(p) for p in call.projects if p.id not in failures]
-            ready, total = sum(each.ready for each in progress), sum(each.total or 0 for each in progress)
-            if ready < total and all(each.total is not None for each in progress):
-                said.append(f"indexed {ready} of {total} files; ask again for the rest")
-            else:
-                said.append(f"{', '.join(p.id for p in late)} not compared with the work tree in time; ask again for the newest edits")
-        missing = [left for report in reports.values() for left in report.missing]
-        if missing:
-            said.append(f"{len(missing)} files could not be indexed ({missing[0].path}: {missing[0].reason}); they are tried again")
-        if failures:
-            said.append(f"not searched: {', '.join(sorted(failures))}")
-        return "; ".join(said) or None
 
 
 async def _find(space: SearchSpace, call: ExpertCall) -> tuple[list[Hit], list[str]]:
@@ -208,6 +154,15 @@ def _find_words(space: SearchSpace, call: ExpertCall, *, uses_first: bool) -> li
     words = question_words(query.terms, query.text)
     rest = rank_by_words(space, words, limit=call.limit)
     return hits + [hit for hit in rest if (hit.project, hit.path, hit.start_line, hit.symbol) not in seen]
+
+
+@cache
+def _version_of(wheel: str) -> str | None:
+    """The installed version, None where there is none. What is installed changes with the next process only."""
+    try:
+        return importlib.metadata.version(wheel)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _scope_path(path: str | None) -> str:

@@ -19,6 +19,8 @@ from search_router.errors import EvidenceError
 
 LONG_LINE = 10_000
 """A line of more characters than this is flagged `long-line`."""
+BINARY_HEAD = 8000
+"""git calls a file binary that has a NUL among so many first bytes."""
 CHUNK = 1 << 20
 
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -37,7 +39,8 @@ class TextFile:
     """A file as it was read, once.
 
     `content_hash` is SHA-256 and `blob` git's SHA-1 blob id, both in hexadecimal and of all the file's raw bytes, also of those
-    beyond the cap (`git hash-object --no-filters`). `text` has no byte order mark and `\\n` for `\\r\\n`; it is empty for a binary.
+    beyond the cap (`git hash-object --no-filters`). `text` has no byte order mark and `\\n` for `\\r\\n`; of a
+    binary it is the whole lines before the first NUL, none if that is near the start.
     """
 
     text: str
@@ -128,7 +131,7 @@ def _decode(data: bytes, truncated: bool) -> tuple[str, str, list[str]]:
         text = codecs.getincrementaldecoder(encoding)("replace").decode(body, final=not truncated)
         flags.append(encoding[:6])
     if "\0" in text:
-        return "", "binary", ["binary"]
+        return _text_before_nul(text), "binary", ["binary"]
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
         flags.append("crlf")
@@ -137,6 +140,12 @@ def _decode(data: bytes, truncated: bool) -> tuple[str, str, list[str]]:
     if not text.isascii() and _BIDI.search(text):
         flags.append("bidi")
     return text, encoding, flags
+
+
+def _text_before_nul(text: str) -> str:
+    """What ripgrep searches of a file with a NUL: nothing when it is near the start (as git judges), else the whole lines before it."""
+    at = text.index("\0")
+    return "" if at < BINARY_HEAD else text[: text.rfind("\n", 0, at) + 1]
 
 
 def _open_contained(root: Path, path: str) -> int:

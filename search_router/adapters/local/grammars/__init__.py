@@ -12,8 +12,8 @@ from typing import Final
 
 import tree_sitter
 
-CODE_VERSION: Final = "1"
-"""Part of every version: raise it when `syntax.py` changes what it makes of a tree."""
+CODE_VERSION: Final = "2"
+"""Part of every version: raise it when `syntax.py` or `code_terms.py` changes what it makes of a file."""
 
 _WHEELS: Final = {
     "python": ("tree-sitter-python", "language"),
@@ -75,6 +75,8 @@ def load_grammar(language: str) -> Grammar:
 @functools.cache
 def extractor_version(language: str) -> str:
     """Names everything that decides what is extracted: our code and query, the grammar wheel, the tree-sitter library."""
+    if language not in _WHEELS:
+        return CODE_VERSION
     parts = [CODE_VERSION, importlib.metadata.version("tree-sitter")]
     for each in (language, "cpp") if language == "c" else (language,):
         try:

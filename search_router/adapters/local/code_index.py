@@ -1,0 +1,96 @@
+"""Segments of one project, in step with the symbol table: files that changed are dead in the old segment and stand in a small new one."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from search_router.adapters.local.code_rank import centrality
+from search_router.adapters.local.code_segment import Floats, Segment
+from search_router.adapters.local.code_terms import FileTerms, unpack_terms
+from search_router.adapters.local.symbol_packing import DamagedPayload
+from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
+
+BESIDE: Final = 5
+"""So many files beside a lone version folder make it the old one."""
+DELTA_FILES: Final = 1000
+"""More changed files than this, and more than a quarter of all, and everything is built anew."""
+
+
+class ProjectCode:
+    """The segments of one table at one generation. Never changed after it was made, so that it is read while its successor is built."""
+
+    def __init__(self) -> None:
+        self.segments: tuple[Segment, ...] = ()
+        self.central: tuple[Floats, ...] = ()
+        self.legacy: Mapping[str, bool] = {}
+        self.generation = -1
+        self._at: dict[str, tuple[str, int, int]] = {}
+
+    def is_current(self, table: SymbolTable) -> bool:
+        return self.generation == table.generation
+
+    def successor(self, files: Mapping[str, IndexedFile], generation: int) -> ProjectCode:
+        """The segments that hold exactly these files. Blocks; meant for a thread."""
+        new = ProjectCode()
+        new.generation = generation
+        changed = [f for path, f in files.items() if self._at.get(path, ("",))[0] != f.blob]
+        gone = [path for path in self._at if path not in files]
+        if len(changed) > max(DELTA_FILES, len(files) // 4) or not self.segments:
+            new._build([files[path] for path in sorted(files)])
+        else:
+            new.segments, new._at = tuple(s.snapshot() for s in self.segments), dict(self._at)
+            for path in (*gone, *(f.path for f in changed)):
+                if path in new._at:
+                    _, segment, number = new._at.pop(path)
+                    new.segments[segment].alive[number] = False
+            if changed:
+                recent = [files[path] for path, (_, segment, _) in new._at.items() if segment == 1]
+                new._build_delta(sorted([*recent, *changed], key=lambda f: f.path))
+        unchanged = not changed and not gone
+        new.central = self.central if unchanged else tuple(centrality(new.segments))
+        new.legacy = self.legacy if unchanged else find_legacy(files)
+        return new
+
+    def _build(self, files: list[IndexedFile]) -> None:
+        self.segments = (_segment(files),)
+        self._at = {f.path: (f.blob, 0, number) for number, f in enumerate(files)}
+
+    def _build_delta(self, files: list[IndexedFile]) -> None:
+        self.segments = (self.segments[0], _segment(files))
+        self._at.update({f.path: (f.blob, 1, number) for number, f in enumerate(files)})
+
+
+def _segment(files: list[IndexedFile]) -> Segment:
+    return Segment([(f.path, _terms(f)) for f in files])
+
+
+def _terms(file: IndexedFile) -> FileTerms:
+    """The file's terms; none for a row that is damaged, which the index makes anew when it is read next."""
+    try:
+        return unpack_terms(file.terms)
+    except DamagedPayload:
+        return FileTerms(0, (), (), array("H"), array("I"), array("H"))
+
+
+def find_legacy(paths: Mapping[str, object]) -> dict[str, bool]:
+    """Version folders (`…/v1`) that are kept for old callers: a higher sibling stands beside them, or plain files of the project do.
+
+    Gives every folder named like a version, with whether it is legacy.
+    """
+    versions: dict[str, set[int]] = {}
+    files: Counter[str] = Counter()
+    for path in paths:
+        folders = path.split("/")[:-1]
+        files["/".join(folders)] += 1
+        for depth, name in enumerate(folders):
+            if name[:1] in "vV" and name[1:].isdigit() and len(name) < 4:
+                versions.setdefault("/".join(folders[:depth]), set()).add(int(name[1:]))
+    legacy: dict[str, bool] = {}
+    for parent, found in versions.items():
+        for version in found:
+            older = version < max(found) or (len(found) == 1 and files[parent] >= BESIDE)
+            legacy[f"{parent}/v{version}" if parent else f"v{version}"] = older
+    return legacy

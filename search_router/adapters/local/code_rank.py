@@ -1,0 +1,214 @@
+"""Ranks the files of one project for a question: normalised signals, summed with the configured weights. Pure but for numpy.
+
+BM25 is Robertson and Zaragoza 2009 with k1 = 1.2, b = 0.75 (0.5 for paths), idf = ln(1 + (N - n + 0.5) / (n + 0.5)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from search_router.adapters.local.code_chunks import Chunk
+from search_router.adapters.local.code_segment import Floats, Postings, Segment
+from search_router.config.schema import CodeSearchWeights
+
+K1: Final = 1.2
+B: Final = 0.75
+B_PATH: Final = 0.5
+DECAY: Final = 0.7
+DECAYED: Final = 8
+STRONG: Final = 0.3
+"""A chunk that scores at least this share of the best one counts in its file's sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFile:
+    """A file with its score, its best chunk, and the signals that made the score."""
+
+    path: str
+    score: float
+    chunk: Chunk
+    signals: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What the scope and the question say of each file, by segment: whether it may be found, and the factor its path earns."""
+
+    mask: Sequence[npt.NDArray[np.bool_]]
+    damping: Sequence[Floats]
+
+
+def rank_files(
+    segments: Sequence[Segment],
+    words: Mapping[str, float],
+    defined: Mapping[str, float],
+    central: Sequence[Floats],
+    admitted: Admitted,
+    weights: CodeSearchWeights,
+    limit: int,
+) -> list[RankedFile]:
+    """At most `limit` files, best first; equal scores by path.
+
+    Args:
+        words: index words of the question with their weights.
+        defined: path to 1.0 or less for files that define a name of the question.
+        central: for each segment's files, how many other files speak of them, 0 to 1.
+    """
+    fields = _Fields(segments)
+    chunk_scores = fields.bm25("body", "chunk_words", words, B, by_chunk=True)
+    signals = {
+        **_from_chunks(segments, chunk_scores),
+        "body": fields.body_by_file(words),
+        "path": fields.bm25("in_path", "path_size", words, B_PATH),
+        "names": fields.bm25("names", "name_words", words, B),
+        "comments": fields.bm25("comments", "comment_words", words, B),
+        "stem": fields.stem_exact(words),
+        "size": [np.log1p(s.line_count) for s in segments],
+    }
+    table = weights.model_dump()
+    total = [np.zeros(len(s), np.float32) for s in segments]
+    normal: dict[str, list[Floats]] = {}
+    for name, values in signals.items():
+        top = max((float((v * s.alive).max(initial=0.0)) for v, s in zip(values, segments, strict=True)), default=0.0)
+        normal[name] = [v / top if top > 0 else v for v in values] if name != "stem" else list(values)
+    normal["central"] = list(central)
+    normal["definition"] = [
+        np.array([defined.get(p, 0.0) for p in s.paths], np.float32) if defined else np.zeros(len(s), np.float32) for s in segments
+    ]
+    found = [np.zeros(len(s), np.bool_) for s in segments]
+    for name, values in normal.items():
+        for at, value in enumerate(values):
+            total[at] += table[name] * value
+            if name not in ("size", "central"):
+                found[at] |= value > 0
+    ranked: list[tuple[float, str, int, int]] = []
+    for at, segment in enumerate(segments):
+        score = total[at] * admitted.damping[at] * (found[at] & segment.alive & admitted.mask[at])
+        most = min(limit, len(score))
+        top = np.argpartition(-score, most - 1)[: most + 1] if most < len(score) else np.arange(len(score))
+        edge = float(score[top].min()) if len(top) else 0.0
+        chosen = np.nonzero((score >= edge) & (score > 0))[0]
+        ranked += [(-float(score[number]), segment.paths[number], at, int(number)) for number in chosen]
+    ranked.sort()
+    results: list[RankedFile] = []
+    for negative, path, at, number in ranked[:limit]:
+        shown = {name: round(float(values[at][number]), 4) for name, values in normal.items()}
+        results.append(RankedFile(path, -negative, _best_chunk(segments[at], chunk_scores[at], number), shown))
+    return results
+
+
+def _best_chunk(segment: Segment, scores: Floats, number: int) -> Chunk:
+    first, last = int(segment.first_chunk[number]), int(segment.first_chunk[number + 1])
+    if first == last:
+        return Chunk(1, 1)
+    return segment.chunks[number][int(np.argmax(scores[first:last]))]
+
+
+def _from_chunks(segments: Sequence[Segment], scores: Sequence[Floats]) -> dict[str, list[Floats]]:
+    """Two sums over a file's chunks: of the strong ones, and of the best eight with geometric decay."""
+    best = max((float(s.max(initial=0.0)) for s in scores), default=0.0)
+    strong: list[Floats] = []
+    decayed: list[Floats] = []
+    for segment, score in zip(segments, scores, strict=True):
+        hit = np.nonzero(score)[0]
+        owner, value = segment.owner[hit], score[hit]
+        strong.append(np.bincount(owner, np.where(value >= STRONG * best, value, 0), len(segment)).astype(np.float32))
+        order = np.lexsort((-value, owner))
+        owner, value = owner[order], value[order]
+        starts = np.searchsorted(owner, owner, side="left")
+        rank = np.arange(len(owner)) - starts
+        factor = np.where(rank < DECAYED, DECAY ** np.minimum(rank, DECAYED), 0)
+        decayed.append(np.bincount(owner, value * factor, len(segment)).astype(np.float32))
+    return {"strong": strong, "decayed": decayed}
+
+
+class _Fields:
+    """BM25 over the fields of several segments as if they were one: only what is alive counts."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self._segments = segments
+        self._alive_chunks = [s.alive[s.owner] for s in segments]
+
+    def bm25(self, field: str, length: str, words: Mapping[str, float], b: float, *, by_chunk: bool = False) -> list[Floats]:
+        alive = self._alive_chunks if by_chunk else [s.alive for s in self._segments]
+        lengths: list[Floats] = [getattr(s, length) for s in self._segments]
+        count = sum(int(a.sum()) for a in alive)
+        average = sum(float((n * a).sum()) for n, a in zip(lengths, alive, strict=True)) / max(count, 1)
+        base = [K1 * (1 - b + b * n / max(average, 1e-9)) for n in lengths]
+        scores = [np.zeros(len(n), np.float32) for n in lengths]
+        for word, weight in words.items():
+            rows = [_row(getattr(s, field), s, word) for s in self._segments]
+            document_count = sum(int(a[docs].sum()) for (docs, _), a in zip(rows, alive, strict=True))
+            if document_count:
+                idf = _idf(count, document_count) * weight * (K1 + 1)
+                for score, part, (docs, counts) in zip(scores, base, rows, strict=True):
+                    score[docs] += idf * counts / (counts + part[docs])
+        return [s * a for s, a in zip(scores, alive, strict=True)]
+
+    def body_by_file(self, words: Mapping[str, float]) -> list[Floats]:
+        """BM25 with whole files as documents."""
+        segments = self._segments
+        count = sum(int(s.alive.sum()) for s in segments)
+        average = sum(float((s.file_words * s.alive).sum()) for s in segments) / max(count, 1)
+        scores = [np.zeros(len(s), np.float32) for s in segments]
+        for word, weight in words.items():
+            per_file: list[Floats] = []
+            for s in segments:
+                docs, counts = _row(s.body, s, word)
+                per_file.append((np.bincount(s.owner[docs], counts, len(s)) * s.alive).astype(np.float32))
+            document_count = sum(int(np.count_nonzero(p)) for p in per_file)
+            if document_count:
+                idf = _idf(count, document_count) * weight * (K1 + 1)
+                for score, tf, s in zip(scores, per_file, segments, strict=True):
+                    score += (idf * tf / (tf + K1 * (1 - B + B * s.file_words / max(average, 1e-9)))).astype(np.float32)
+        return scores
+
+    def stem_exact(self, words: Mapping[str, float]) -> list[Floats]:
+        """For files whose whole name consists of words of the question: the share of the question's information that the name has."""
+        segments = self._segments
+        count = sum(int(s.alive.sum()) for s in segments)
+        mass = [np.zeros(len(s), np.float32) for s in segments]
+        met = [np.zeros(len(s), np.float32) for s in segments]
+        total = 0.0
+        for word, weight in words.items():
+            holders = sum(len(np.unique(s.owner[_row(s.body, s, word)[0]])) for s in segments)
+            information = _idf(count, min(holders, count)) * weight
+            total += information
+            for at, s in enumerate(segments):
+                docs, _ = _row(s.in_stem, s, word)
+                mass[at][docs] += information
+                met[at][docs] += 1
+        return [
+            np.where((m >= s.stem_size) & (s.stem_size > 0), v / max(total, 1e-9), 0) * s.alive
+            for v, m, s in zip(mass, met, segments, strict=True)
+        ]
+
+
+def _row(postings: Postings, segment: Segment, word: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
+    return postings.of(segment.number.get(word))
+
+
+def _idf(count: int, holders: int) -> float:
+    return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
+
+
+def centrality(segments: Sequence[Segment]) -> list[Floats]:
+    """How many other files speak of each file by its name: 1.0 from a quarter of all files on (a stand-in for who imports it)."""
+    count = max(1, sum(int(s.alive.sum()) for s in segments))
+    found: list[Floats] = []
+    cache: dict[str, int] = {}
+    for segment in segments:
+        values = np.zeros(len(segment), np.float32)
+        for at, words in enumerate(segment.stem_words):
+            name = words[-1] if words else ""
+            if len(name) > 2 and name not in cache:
+                cache[name] = sum(len(np.unique(s.owner[_row(s.body, s, name)[0]])) for s in segments)
+            values[at] = min(1.0, 4 * cache.get(name, 0) / count)
+        found.append(values)
+    return found

@@ -1,0 +1,116 @@
+"""Postings of a set of files as arrays: which chunk holds which word how often. Built once, read many times; a file that changed is
+marked dead in its segment and stands in a newer one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from search_router.adapters.local.code_chunks import Chunk
+from search_router.adapters.local.code_terms import FileTerms
+from search_router.adapters.local.code_words import count_words
+
+Ints = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.uint16]
+Floats = npt.NDArray[np.float32]
+NOTHING: Final = slice(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Compressed rows: the documents that hold word w are `docs[starts[w]:starts[w + 1]]`, with their counts."""
+
+    starts: npt.NDArray[np.int64]
+    docs: Ints
+    counts: Counts
+
+    @classmethod
+    def build(cls, words: Ints, docs: Ints, counts: Counts, vocabulary: int) -> Postings:
+        order = np.argsort(words, kind="stable")
+        starts = np.zeros(vocabulary + 1, np.int64)
+        np.cumsum(np.bincount(words, minlength=vocabulary), out=starts[1:])
+        return cls(starts, docs[order], counts[order])
+
+    def of(self, word: int | None) -> tuple[Ints, Counts]:
+        """(documents, counts) of one word; empty for None."""
+        part = NOTHING if word is None else slice(int(self.starts[word]), int(self.starts[word + 1]))
+        return self.docs[part], self.counts[part]
+
+
+class Segment:
+    """Some files with their chunks. File and chunk numbers are its own, from 0.
+
+    Attributes:
+        paths, chunks: by file number; chunk c of file f is number `first_chunk[f] + c`.
+        owner: file number by chunk number. chunk_words, file_words: length in words.
+    """
+
+    def __init__(self, files: Sequence[tuple[str, FileTerms]]) -> None:
+        self.paths = tuple(path for path, _ in files)
+        self.chunks: tuple[tuple[Chunk, ...], ...] = tuple(terms.chunks for _, terms in files)
+        self.line_count = np.array([terms.line_count for _, terms in files], np.float32)
+        self.first_chunk = np.cumsum([0, *(len(terms.chunks) for _, terms in files)])
+        self.owner: Ints = np.repeat(np.arange(len(files), dtype=np.int32), np.diff(self.first_chunk))
+        self.number: dict[str, int] = {}
+        self.alive = np.ones(len(files), np.bool_)
+        self.roles: dict[str, npt.NDArray[np.bool_]] | None = None
+        self._build(files)
+
+    def _build(self, files: Sequence[tuple[str, FileTerms]]) -> None:
+        number = self.number
+        fields: list[Ints] = [np.zeros(0, np.int32)]
+        words: list[Ints] = [np.zeros(0, np.int32)]
+        counts: list[Counts] = [np.zeros(0, np.uint16)]
+        owners: list[Ints] = [np.zeros(0, np.int32)]
+        for at, (_, terms) in enumerate(files):
+            ids = np.fromiter((number.setdefault(w, len(number)) for w in terms.words), np.int32, len(terms.words))
+            places = np.frombuffer(terms.places, np.uint32)
+            fields.append(np.frombuffer(terms.fields, np.uint16).astype(np.int32))
+            words.append(ids[places] if len(ids) else ids)
+            counts.append(np.frombuffer(terms.counts, np.uint16))
+            owners.append(np.full(len(places), at, np.int32))
+        self.path_words = [count_words(path.rpartition(".")[0] or path) for path in self.paths]
+        self.stem_words = [tuple(dict.fromkeys(count_words(stem_of(path)))) for path in self.paths]
+        path_ids = [(number.setdefault(w, len(number)), at, n) for at, c in enumerate(self.path_words) for w, n in c.items()]
+        stem_ids = [(number.setdefault(w, len(number)), at, 1) for at, c in enumerate(self.stem_words) for w in c]
+        vocabulary = len(number)
+        field, word, count, owner = np.concatenate(fields), np.concatenate(words), np.concatenate(counts), np.concatenate(owners)
+        body = field >= 2
+        chunk = (self.first_chunk[owner[body]] + field[body] - 2).astype(np.int32)
+        self.body = Postings.build(word[body], chunk, count[body], vocabulary)
+        self.comments = Postings.build(word[field == 0], owner[field == 0], count[field == 0], vocabulary)
+        self.names = Postings.build(word[field == 1], owner[field == 1], count[field == 1], vocabulary)
+        self.in_path = _small(path_ids, vocabulary)
+        self.in_stem = _small(stem_ids, vocabulary)
+        self.stem_size = np.array([len(c) for c in self.stem_words], np.float32)
+        files_count = len(files)
+        self.chunk_words = np.bincount(chunk, count[body], len(self.owner)).astype(np.float32)
+        self.file_words = np.bincount(self.owner, self.chunk_words, files_count).astype(np.float32)
+        self.comment_words = np.bincount(owner[field == 0], count[field == 0], files_count).astype(np.float32)
+        self.name_words = np.bincount(owner[field == 1], count[field == 1], files_count).astype(np.float32)
+        self.path_size = np.array([sum(c.values()) for c in self.path_words], np.float32)
+
+    def snapshot(self) -> Segment:
+        """The same postings with a life of their own: marking files dead in one leaves the other as it is."""
+        twin = copy.copy(self)
+        twin.alive = self.alive.copy()
+        return twin
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+def stem_of(path: str) -> str:
+    """The file's name without folders and extension; for a name that only stands for its folder, such as `__init__.py`, it is that name."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
+
+
+def _small(triples: list[tuple[int, int, int]], vocabulary: int) -> Postings:
+    flat = np.array(triples, np.int32).reshape(-1, 3)
+    return Postings.build(flat[:, 0], flat[:, 1], flat[:, 2].astype(np.uint16), vocabulary)

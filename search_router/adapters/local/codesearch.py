@@ -1,0 +1,173 @@
+"""The `codesearch` expert: ranks files of the shared index for a question in words, and points at the best chunk of each."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from search_router.adapters.local.code_chunks import Chunk
+from search_router.adapters.local.code_words import names_in, question_words, words_of
+from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date
+from search_router.adapters.local.symbol_index import SymbolIndex
+from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
+from search_router.config.schema import CodeSearchConfig
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import Definition, ExpertCall, ExpertCard, ExpertResult, Health, Hit, Project
+
+if TYPE_CHECKING:
+    from search_router.adapters.local.code_index import ProjectCode
+    from search_router.adapters.local.code_rank import RankedFile
+
+REFRESH_SHARE: Final = 0.8
+BUILD_SHARE: Final = 0.9
+"""Parts of a call's time after which the answer comes from what is ready."""
+TYPES: Final = frozenset({"class", "struct", "trait", "interface", "module", "type", "enum"})
+
+
+class CodeSearchExpert:
+    """Lexical and structural ranking over the index that it shares with `symbols`."""
+
+    def __init__(self, expert_id: str, config: CodeSearchConfig, index: SymbolIndex) -> None:
+        self._config = config
+        self._index = index
+        self._code: dict[Path, ProjectCode] = {}
+        self._builds: dict[Path, asyncio.Task[ProjectCode]] = {}
+        self.card = ExpertCard(
+            id=expert_id,
+            kind=config.kind,
+            precision_class=config.precision_class,
+            engine=config.engine,
+            intents=frozenset(config.intents),
+            languages=frozenset(config.languages) or None,
+            transport="embedded",
+            cap_ms=config.cap_ms,
+            freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed",
+        )
+
+    async def search(self, call: ExpertCall) -> ExpertResult:
+        """The best files for the question, one hit a file at its best chunk.
+
+        Raises:
+            ExpertError: as `symbols`: nothing indexed in time, extraction failed everywhere, no project can be listed.
+        """
+        until = time.monotonic() + BUILD_SHARE * call.budget_ms / 1000
+        words = question_words(call.sub_query.text)
+        ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
+        ready.raise_failure()
+        hits: list[tuple[float, Hit]] = []
+        behind: list[str] = []
+        for project in call.projects:
+            if project.id not in ready.failures:
+                code, current = await self._current(project, until)
+                behind += [] if current else [project.id]
+                hits += self._rank(project, code, words, call)
+        if behind and not hits and len(behind) == len(call.projects) - len(ready.failures):
+            raise ExpertError(FailureClass.TIMEOUT, "The index is being built; building goes on.", remedy="Ask again.")
+        hits.sort(key=lambda h: (-h[0], h[1].project, h[1].path or ""))
+        return ExpertResult(
+            hits=tuple(hit for _, hit in hits[: call.limit]),
+            partial=_partial(ready, behind),
+            notes=self._notes(ready),
+            server_name="codesearch",
+        )
+
+    async def health(self, projects: tuple[Project, ...]) -> Health:
+        """Always there: it indexes when it is asked."""
+        return Health(True, "indexes on demand", version=f"numpy {importlib.metadata.version('numpy')}")
+
+    async def aclose(self) -> None:
+        if builds := [build for build in self._builds.values() if not build.done()]:
+            await asyncio.wait(builds)  # a thread cannot be stopped, and must not outlive its loop
+        self._builds.clear()
+        self._code.clear()
+        await self._index.aclose()
+
+    async def _current(self, project: Project, until: float) -> tuple[ProjectCode, bool]:
+        """(segments, whether they are in step with the table). What is not built until then goes on, and the last ones are given."""
+        from search_router.adapters.local.code_index import ProjectCode  # numpy stays out of the start
+
+        table = self._index.table(project)
+        code = self._code.setdefault(project.root, ProjectCode())
+        if code.is_current(table):
+            return code, True
+        build = self._builds.get(project.root)
+        if build is None or build.done():
+            files, generation = {f.path: f for f in table.files()}, table.generation
+            build = asyncio.create_task(asyncio.to_thread(code.successor, files, generation))
+            self._builds[project.root] = build
+        done, _ = await asyncio.wait({build}, timeout=max(0.0, until - time.monotonic()))
+        if done:
+            code = self._code[project.root] = build.result()
+        return code, code.is_current(table)
+
+    def _rank(self, project: Project, code: ProjectCode, words: Mapping[str, float], call: ExpertCall) -> list[tuple[float, Hit]]:
+        table = self._index.table(project)
+        names = names_in(call.sub_query.text)
+        from search_router.adapters.local.code_rank import rank_files  # numpy stays out of the start
+        from search_router.adapters.local.code_scope import admit_files
+
+        weights = self._config.weights
+        admitted = admit_files(code, call, frozenset(self._config.languages), weights)
+        defined = _defining(table, names)
+        values = {path: value for path, (value, _) in defined.items()}
+        ranked = rank_files(code.segments, words, values, code.central, admitted, weights, call.limit)
+        files = ((r, table.get(r.path)) for r in ranked)
+        found: list[tuple[float, Hit]] = []
+        for r, file in files:
+            if file is not None:
+                named = defined.get(r.path, (0.0, None))[1]
+                place = named or _telling_definition(file, r.chunk, words)
+                found.append((r.score, _hit(project.id, file, r, place, exact=named is not None)))
+        return found
+
+    def _notes(self, ready: Readiness) -> tuple[str, ...]:
+        notes = [f"{project}: {error}" for project, error in ready.failures.items()]
+        return (*notes, *self._index.notes)
+
+
+def _partial(ready: Readiness, behind: list[str]) -> str | None:
+    text = ready.partial()
+    said = [*([text] if text else []), *(f"{name}: the newest files are not ranked yet; ask again" for name in behind)]
+    return "; ".join(said) or None
+
+
+def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, tuple[float, Definition]]:
+    """Files that define a name of the question, with that definition: 1.0 for a type or module, 0.7 for anything else."""
+    found: dict[str, tuple[float, Definition]] = {}
+    for name in names:
+        for spelled in (name, *table.names_like(name)):
+            for each in table.definitions_named(spelled):
+                value = 1.0 if each.definition.kind in TYPES else 0.7
+                if value > found.get(each.file.path, (0.0,))[0]:
+                    found[each.file.path] = value, each.definition
+    return found
+
+
+def _telling_definition(file: IndexedFile, chunk: Chunk, words: Mapping[str, float]) -> Definition | None:
+    """The definition that begins in a chunk and whose name has most of the question's words; None when no name has any."""
+    best: tuple[float, int, Definition] | None = None
+    for definition in file.syntax.definitions:
+        if chunk.start <= definition.start_line <= chunk.end:
+            told = sum(words.get(word, 0.0) for word in set(words_of(definition.name)))
+            if told > 0 and (best is None or (told, -definition.start_line) > best[:2]):
+                best = told, -definition.start_line, definition
+    return best[2] if best else None
+
+
+def _hit(project: str, file: IndexedFile, ranked: RankedFile, definition: Definition | None, *, exact: bool) -> Hit:
+    """A file as a hit: at the definition that the question names or tells of, else at its best chunk."""
+    return Hit(
+        project=project,
+        path=ranked.path,
+        start_line=definition.start_line if definition else ranked.chunk.start,
+        end_line=definition.end_line if definition else ranked.chunk.end,
+        symbol=definition.qualified if definition else None,
+        native_score=round(ranked.score, 4),
+        content_hash=file.content_hash,
+        is_definition=exact,
+        is_exact=exact,
+    )

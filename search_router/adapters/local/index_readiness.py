@@ -1,0 +1,79 @@
+"""Bringing the shared index up to date for one call: what is ready, what failed, what came too late; said the same way by every expert."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import anyio
+
+from search_router.adapters.local.symbol_index import SymbolIndex
+from search_router.adapters.local.symbol_state import RefreshReport
+from search_router.errors import ExpertError, FailureClass
+from search_router.schema import ExpertCall, Project
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Reports and failures by project id; a project that is in neither was not ready in time."""
+
+    index: SymbolIndex
+    call: ExpertCall
+    reports: dict[str, RefreshReport]
+    failures: dict[str, ExpertError]
+
+    def raise_failure(self) -> None:
+        """Raise ExpertError when there is nothing at all to answer from."""
+        call, reports, failures = self.call, self.reports, self.failures
+        if call.projects and len(failures) == len(call.projects):
+            raise next(iter(failures.values()))
+        late = [p for p in call.projects if p.id not in reports and p.id not in failures]
+        if any(len(self.index.table(p)) for p in call.projects) or not (late or any(r.missing for r in reports.values())):
+            return
+        if late:
+            raise ExpertError(
+                FailureClass.TIMEOUT,
+                f"No file was indexed in {call.budget_ms} ms; indexing goes on.",
+                remedy="Ask again.",
+                detail=", ".join(p.id for p in late),
+            )
+        first = next(report.missing[0] for report in reports.values() if report.missing)
+        raise ExpertError(
+            FailureClass.CRASHED, f"Extraction failed for every file; {first.path}: {first.reason}.", remedy="Run `search-router doctor`."
+        )
+
+    def partial(self) -> str | None:
+        """What was not looked at, as a sentence for `ExpertResult.partial`."""
+        call, reports, failures = self.call, self.reports, self.failures
+        said: list[str] = []
+        late = [p for p in call.projects if p.id not in reports and p.id not in failures]
+        if late:
+            progress = [self.index.progress(p) for p in call.projects if p.id not in failures]
+            ready, total = sum(each.ready for each in progress), sum(each.total or 0 for each in progress)
+            if ready < total and all(each.total is not None for each in progress):
+                said.append(f"indexed {ready} of {total} files; ask again for the rest")
+            else:
+                said.append(f"{', '.join(p.id for p in late)} not compared with the work tree in time; ask again for the newest edits")
+        missing = [left for report in reports.values() for left in report.missing]
+        if missing:
+            said.append(f"{len(missing)} files could not be indexed ({missing[0].path}: {missing[0].reason}); they are tried again")
+        if failures:
+            said.append(f"not searched: {', '.join(sorted(failures))}")
+        return "; ".join(said) or None
+
+
+async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float) -> Readiness:
+    """Refresh the call's projects together for at most `seconds`; what is not ready then goes on in the index's own tasks."""
+    ready = Readiness(index, call, {}, {})
+
+    async def refresh(project: Project) -> None:
+        try:
+            ready.reports[project.id] = await index.refresh(project, nested=nested)
+        except ExpertError as error:
+            ready.failures[project.id] = error
+
+    nested = tuple(project.root for project in call.projects)
+    with anyio.move_on_after(seconds):
+        async with anyio.create_task_group() as tasks:
+            for project in call.projects:
+                tasks.start_soon(refresh, project)
+    return ready
