@@ -230,3 +230,17 @@ def bench_latency(root: Path, count: int, as_json: bool) -> None:
     from search_router.benchmark.timing import print_result
 
     print_result(latency.run(root, count), as_json)
+
+
+@bench.command("load")
+@click.option("--clients", type=click.IntRange(1, 1000), default=100, show_default=True, help="At once.")
+@click.option("--requests", type=click.IntRange(1), default=20, show_default=True, help="Of each client, one after another.")
+@json_option
+def bench_load(clients: int, requests: int, as_json: bool) -> None:
+    """Many HTTP clients on one real server process with scripted experts. Exit code 1 when an answer or a receipt is missing."""
+    from search_router.benchmark import load
+    from search_router.benchmark.timing import print_result
+
+    result = load.run(clients, requests)
+    print_result(result, as_json)
+    sys.exit(0 if not result["errors"] and result["verified"] and result["answers"] == result["receipts"] else 1)
