@@ -85,6 +85,10 @@ def fuse_rankings(
         places.setdefault(candidate.key[:3], []).append(entry)
     ranked: list[tuple[bool, int, float, int, tuple[str, ...], Fused]] = []
     for group in places.values():
+        if len(group) == 1:
+            _, minus, best, key, fused = group[0]
+            ranked.append((fused.score <= 0, 0, minus, best, key, fused))
+            continue
         group.sort()  # keys are unique, so the last member is never compared
         of_file = _file_score([entry[-1] for entry in group], weights, config)
         ranked += [(fused.score <= 0, depth, -of_file, best, key, fused) for depth, (_, _, best, key, fused) in enumerate(group)]
