@@ -79,9 +79,10 @@ def test_another_kind_starts_the_block_of_an_expert_afresh(desk: Desk) -> None:
 
 
 def test_a_user_may_define_a_new_expert(desk: Desk) -> None:
+    packaged = desk.load().config.priors[Intent.DOCS]
     desk.write_user(SCRIPTED)
     loaded = desk.load()
-    assert loaded.config.priors[Intent.DOCS] == {"grep": 0.8, "symbols": 0.5, "my-notes": 0.5}
+    assert loaded.config.priors[Intent.DOCS] == packaged | {"my-notes": 0.5}
     assert loaded.origin["experts.my-notes.enabled"] == Origin(LayerName.SCHEMA, "schema", 0)
 
 
