@@ -51,7 +51,7 @@ def check_exposure(http: HttpConfig, token: str | None) -> None:
     Raises:
         ConfigError: the host is not a loopback address and there is no token.
     """
-    if not token and not _is_loopback(http.host):
+    if not (token or "").strip() and not _is_loopback(http.host):
         message = f"{http.host!r} is reachable from other machines, so a bearer token is required. Set one, or use host 127.0.0.1."
         raise ConfigError((ConfigProblem("effective configuration", 0, "http.host", message),))
 

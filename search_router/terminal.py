@@ -74,13 +74,15 @@ def _print_item(console: Console, number: int, item: Evidence) -> None:
     colour = COLOURS[item.confidence]
     if item.commit is not None:
         head = Text.assemble(
-            (f"{number:>2} ", "bold"), (item.commit[:12], "bold cyan"), f"  {(item.date or '')[:10]}  ", visible_line(item.subject or "")
+            (f"{number:>2} ", "bold"),
+            (visible_line(item.id), "bold cyan"),
+            f"  {(item.date or '')[:10]}  ",
+            visible_line(item.subject or ""),
         )
     else:
-        where = f"{item.path}:{item.start_line}-{item.end_line}"
         head = Text.assemble(
             (f"{number:>2} ", "bold"),
-            (visible_line(where), "bold cyan"),
+            (visible_line(item.id), "bold cyan"),
             f"  {item.kind} " if item.symbol else "",
             (visible_line(item.symbol or ""), "bold"),
         )

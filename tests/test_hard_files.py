@@ -14,6 +14,7 @@ import pytest
 
 from search_router.router.service import Router, open_router
 from search_router.schema import Answer, EmptyReason, Evidence, ExpertStatus
+from tests.privileges import needs_readable_checkout
 from tests.repositories import commit_all, directory_of_nobody, git, make_repository, unprivileged, write_files
 from tests.scripted_router import environ
 
@@ -234,6 +235,7 @@ async def test_links_pipes_and_sockets_neither_block_nor_lead_outside(tmp_path: 
         assert time.perf_counter() - started < SECONDS
 
 
+@needs_readable_checkout
 async def test_an_unreadable_folder_and_file_are_said_and_the_rest_is_searched() -> None:
     with directory_of_nobody() as folder:
         root = make_repository(folder / "repo", {"a.py": DEFINED.format("zebra_open"), "locked/b.py": DEFINED.format("zebra_locked")})

@@ -224,6 +224,9 @@ ORDINARY = [
     *(
         'when was "Written in" introduced',
         'when was "connect timeout" introduced',
+        'when was "def" introduced',
+        'when was "import" introduced',
+        'when was "the" added',
         "who changed parse_config",
         r"when did \bfoo\w+ land",
         "why was retry.py changed",

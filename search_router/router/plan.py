@@ -152,7 +152,7 @@ def make_sub_query(card: ExpertCard, intent: Intent, tokens: QuestionTokens) -> 
     """What one expert is asked: literal or regex where the question quotes one, names where it has some, else its content words."""
     text = tokens.text
     if card.serves_history:
-        terms = _distinct((*tokens.quoted, *tokens.identifiers))
+        terms = _distinct((*tokens.quoted, *tokens.identifiers, *tokens.paths))
         return SubQuery(QueryForm.LITERAL, terms, text) if terms else SubQuery(QueryForm.TEXT, tokens.content_words[:MAX_TERMS], text)
     if tokens.regexes and card.precision_class is PrecisionClass.LEXICAL:
         return SubQuery(QueryForm.REGEX, tokens.regexes[:1], text)
@@ -160,7 +160,7 @@ def make_sub_query(card: ExpertCard, intent: Intent, tokens: QuestionTokens) -> 
         return SubQuery(QueryForm.LITERAL, tokens.quoted[:MAX_TERMS], text)
     if tokens.identifiers and intent is not Intent.CONCEPTUAL:
         return SubQuery(QueryForm.SYMBOL, tokens.identifiers[:MAX_TERMS], text)
-    words = _distinct((*tokens.identifiers, *tokens.quoted, *tokens.content_words))
+    words = _distinct((*tokens.identifiers, *tokens.quoted, *tokens.paths, *tokens.content_words))
     return SubQuery(QueryForm.KEYWORDS, words, text)
 
 

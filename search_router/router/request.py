@@ -61,9 +61,20 @@ def parse_request(raw: object) -> SearchRequest:
     except ValidationError as error:
         problems.extend(_translate(details) for details in error.errors(include_url=False))
     else:
+        problems.extend(_scope_problems(request.scope.path))
         if not problems:
             return request
     raise RequestRejected(_bounded(problems), remedy="Mend this and ask again.")
+
+
+def _scope_problems(path: str | None) -> list[FieldProblem]:
+    """A scope that no expert may search is no scope: every expert would have to refuse it, and none may read it as nothing found."""
+    if path is None:
+        return []
+    parts = path.replace("\\", "/").split("/")
+    if path.startswith("/") or ".." in parts or ".git" in parts or "\0" in path:
+        return [FieldProblem("scope.path", "not-allowed", f"must lie below the project's root and outside .git, not {_clip(path)}")]
+    return []
 
 
 def question_of(raw: object) -> str | None:

@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +214,8 @@ async def open_router(
     paths = [Path(root) for root in roots]
     if loaded is None:
         loaded = load_config(roots=paths, environ=os.environ if environ is None else environ, flags=flags)
+    for directory in (loaded.paths.home, loaded.paths.cache):
+        _make_private(directory)
     async with AsyncExitStack() as stack:
         reading_build = asyncio.create_task(anyio.to_thread.run_sync(read_build, abandon_on_cancel=True), name="read the build")
         stack.callback(reading_build.cancel)
@@ -237,6 +239,12 @@ async def open_router(
         router = Router(loaded, workspace, experts, sealer, store, build, notes)
         stack.push_async_callback(router.aclose)
         yield router
+
+
+def _make_private(directory: Path) -> None:
+    """Make a state directory for its owner alone; what can't be made is reported by the room that needs it."""
+    with suppress(OSError):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 async def _close_experts(experts: Mapping[str, Expert]) -> None:

@@ -23,6 +23,7 @@ from search_router.receipts.log import SCHEMA_VERSION, log_path
 from search_router.receipts.reading import ReceiptReader
 from search_router.receipts.store import open_store
 from search_router.receipts.verify import Trust, VerdictKind, verify_log
+from tests.privileges import needs_readable_checkout
 from tests.receipts.samples import Ticks, make_payload, nonces, sqlite_files
 
 pytestmark = pytest.mark.anyio
@@ -163,6 +164,7 @@ async def test_a_log_on_a_read_only_disk_can_be_read_and_verified(tmp_path: Path
         await place.append()
 
 
+@needs_readable_checkout
 async def test_a_read_only_directory_is_refused_at_the_start(place: Place) -> None:
     # Not in pytest's own directory, whose parents another user may not enter.
     base = Path(tempfile.mkdtemp())

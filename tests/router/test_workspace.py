@@ -13,6 +13,7 @@ from search_router.config.schema import WorkspaceConfig
 from search_router.errors import RequestRejected, WorkspaceError
 from search_router.router.workspace import Workspace, discover_workspace
 from search_router.schema import Project, Scope
+from tests.privileges import needs_readable_checkout
 from tests.repositories import commit_all, directory_of_nobody, git, make_repository, unprivileged, write_files
 
 pytestmark = pytest.mark.anyio
@@ -144,6 +145,7 @@ async def test_an_unknown_home_directory_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory of another owner")
+@needs_readable_checkout
 async def test_a_repository_of_another_owner_is_refused_with_gits_remedy() -> None:
     with directory_of_nobody() as root:
         make_repository(root / "app", {"a.py": ""})

@@ -13,7 +13,7 @@ CHUNK_LINES: Final = 50
 MAX_LINE: Final = 2000
 """Of a longer line only this much is read: the rest is data, or minified."""
 
-_HASH = frozenset({"python", "ruby", "bash", "elixir", "yaml", "toml", "make", "perl", "r", "julia", "nix", "dockerfile", "cmake"})
+_HASH = frozenset({"python", "ruby", "bash", "elixir", "yaml", "toml", "makefile", "perl", "r", "julia", "nix", "dockerfile", "cmake"})
 _DASHES = frozenset({"lua", "haskell", "sql", "ada"})
 _TRIPLE = frozenset({"python", "elixir"})
 _TRIPLE_QUOTED = re.compile(r'"""(.*?)"""', re.S)

@@ -49,9 +49,12 @@ class ProjectCode:
             if changed:
                 recent = [files[path] for path, (_, segment, _) in new._at.items() if segment == 1]
                 new._build_delta(sorted([*recent, *changed], key=lambda f: f.path))
-        unchanged = not changed and not gone
+        unchanged = not changed and not gone and len(self.segments) > 0
         new.central = self.central if unchanged else tuple(centrality(new.segments))
         new.legacy = self.legacy if unchanged else find_legacy(files)
+        if new.legacy != self.legacy:
+            for segment in new.segments:
+                segment.roles = None
         return new
 
     def _build(self, files: list[IndexedFile]) -> None:
@@ -80,17 +83,17 @@ def find_legacy(paths: Mapping[str, object]) -> dict[str, bool]:
 
     Gives every folder named like a version, with whether it is legacy.
     """
-    versions: dict[str, set[int]] = {}
+    versions: dict[str, dict[str, int]] = {}
     files: Counter[str] = Counter()
     for path in paths:
         folders = path.split("/")[:-1]
         files["/".join(folders)] += 1
         for depth, name in enumerate(folders):
-            if name[:1] in "vV" and name[1:].isdigit() and len(name) < 4:
-                versions.setdefault("/".join(folders[:depth]), set()).add(int(name[1:]))
+            if name[:1] in "vV" and name[1:].isdecimal() and len(name) < 4:
+                versions.setdefault("/".join(folders[:depth]), {})[name] = int(name[1:])
     legacy: dict[str, bool] = {}
     for parent, found in versions.items():
-        for version in found:
-            older = version < max(found) or (len(found) == 1 and files[parent] >= BESIDE)
-            legacy[f"{parent}/v{version}" if parent else f"v{version}"] = older
+        for name, version in found.items():
+            older = version < max(found.values()) or (len(found) == 1 and files[parent] >= BESIDE)
+            legacy[f"{parent}/{name}" if parent else name] = older
     return legacy

@@ -177,8 +177,7 @@ class _Fields:
         met = [np.zeros(len(s), np.float32) for s in segments]
         total = 0.0
         for word, weight in words.items():
-            holders = sum(len(np.unique(s.owner[_row(s.body, s, word)[0]])) for s in segments)
-            information = _idf(count, min(holders, count)) * weight
+            information = _idf(count, _holders(segments, word)) * weight
             total += information
             for at, s in enumerate(segments):
                 docs, _ = _row(s.in_stem, s, word)
@@ -192,6 +191,11 @@ class _Fields:
 
 def _row(postings: Postings, segment: Segment, word: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
     return postings.of(segment.number.get(word))
+
+
+def _holders(segments: Sequence[Segment], word: str) -> int:
+    """How many living files have the word in their text."""
+    return sum(int(s.alive[np.unique(s.owner[_row(s.body, s, word)[0]])].sum()) for s in segments)
 
 
 def _idf(count: int, holders: int) -> float:
@@ -208,7 +212,7 @@ def centrality(segments: Sequence[Segment]) -> list[Floats]:
         for at, words in enumerate(segment.stem_words):
             name = words[-1] if words else ""
             if len(name) > 2 and name not in cache:
-                cache[name] = sum(len(np.unique(s.owner[_row(s.body, s, name)[0]])) for s in segments)
+                cache[name] = _holders(segments, name)
             values[at] = min(1.0, 4 * cache.get(name, 0) / count)
         found.append(values)
     return found

@@ -18,10 +18,11 @@ from search_router.adapters.local.qualified_names import cut_qualified
 from search_router.config.schema import CodeSearchWeights
 from search_router.schema import ExpertCall, QueryForm
 
-PROSE: Final = frozenset({"markdown", "rst", "text", "json", "yaml", "toml", "html", "css", "xml", "make", "dockerfile", "ini"})
+PROSE: Final = frozenset({"markdown", "rst", "text", "json", "yaml", "toml", "html", "css", "xml", "makefile", "dockerfile", "ini"})
 _TESTS = re.compile(r"\b(?:tests?|testing|examples?|benchmarks?|mocks?|fixtures?|specs?)\b", re.IGNORECASE)
 _PROSE_ASKED = re.compile(r"\b(?:docs?|documentation|readme|guide|config\w*|changelog|tutorial)\b", re.IGNORECASE)
-_LEGACY_ASKED = re.compile(r"legacy|deprecat|compat|\bv\d+\b|old", re.IGNORECASE)
+_LEGACY_ASKED = re.compile(r"legacy|deprecat|compat|\bv\d+\b|\bold(?:er)?\b", re.IGNORECASE)
+_FOREIGN_ASKED = re.compile(r"\b(?:vendor\w*|third[ -]party|generated|node_modules)\b", re.IGNORECASE)
 _LEGACY = re.compile(r"(?:^|/)(?:legacy|deprecat\w*|compat|obsolete)(?:/|\.|_)", re.IGNORECASE)
 _INTERNAL = re.compile(r"(?:^|/)(?:_|internals?/)")
 
@@ -37,7 +38,7 @@ def admit_files(code: ProjectCode, call: ExpertCall, languages: frozenset[str], 
     factors = {
         "test": 1 - (0 if _TESTS.search(question) else weights.test_damping),
         "prose": 1 - (0 if _PROSE_ASKED.search(question) else weights.prose_damping),
-        "foreign": 1 - weights.foreign_damping,
+        "foreign": 1 - (0 if _FOREIGN_ASKED.search(question) else weights.foreign_damping),
         "legacy": 1 - (0 if _LEGACY_ASKED.search(question) else weights.legacy_damping),
         "internal": 1 - weights.internal_damping,
     }

@@ -39,6 +39,7 @@ def derive_terms(text: str, language: str, definitions: Sequence[Definition]) ->
     lines = [line if len(line) <= MAX_LINE else line[:MAX_LINE] for line in text.split("\n")]
     if lines and not lines[-1]:
         lines.pop()
+    text = "\n".join(lines)
     chunks = tuple(cut_chunks(len(lines), definitions))
     counted: list[Counter[str]] = [count_words(comment_text(lines, language, text)), Counter()]
     for definition in definitions:
@@ -73,6 +74,8 @@ def unpack_terms(data: bytes) -> FileTerms:
             width = numbers.itemsize * count
             numbers.frombytes(raw[at : at + width])
             at += width
+        if at != len(raw):
+            raise ValueError(f"{len(raw)} bytes instead of {at}")
         return FileTerms(line_count, tuple(Chunk(*c) for c in chunks), tuple(words), fields, places, counts)
     except (zlib.error, struct.error, ValueError, TypeError) as error:
         raise DamagedPayload(f"a packed terms record is damaged: {error}") from error

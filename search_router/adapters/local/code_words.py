@@ -1,6 +1,6 @@
 """The words of code and of questions, made alike so that they meet: subtokens, stemmed, and whole identifiers.
 
-`getCookieJar` gives get, cooki, jar (stems) and getcookiejar. Letters of scripts without case are words as they stand.
+`getCookieJar` gives get, cook, jar (stems) and getcookiejar. Letters of scripts without case are words as they stand.
 """
 
 from __future__ import annotations

@@ -101,17 +101,19 @@ class CodeSearchExpert:
 
         table = self._index.table(project)
         code = self._code.setdefault(project.root, ProjectCode())
-        if code.is_current(table):
-            return code, True
-        build = self._builds.get(project.root)
-        if build is None or build.done():
-            files, generation = {f.path: f for f in table.files()}, table.generation
-            build = asyncio.create_task(asyncio.to_thread(code.successor, files, generation))
-            self._builds[project.root] = build
-        done, _ = await asyncio.wait({build}, timeout=max(0.0, until - time.monotonic()))
-        if done:
-            code = self._code[project.root] = build.result()
-        return code, code.is_current(table)
+        while not code.is_current(table):
+            build = self._builds.get(project.root)
+            if build is None:
+                files, generation = {f.path: f for f in table.files()}, table.generation
+                build = self._builds[project.root] = asyncio.create_task(asyncio.to_thread(code.successor, files, generation))
+            done, _ = await asyncio.wait({build}, timeout=max(0.0, until - time.monotonic()))
+            if not done:
+                return code, False
+            if self._builds.get(project.root) is build:  # the first who waited for it keeps it, however long ago it was begun
+                del self._builds[project.root]
+                self._code[project.root] = build.result()
+            code = self._code.get(project.root, code)
+        return code, True
 
     def _rank(self, project: Project, code: ProjectCode, words: Mapping[str, float], call: ExpertCall) -> list[tuple[float, Hit]]:
         table = self._index.table(project)

@@ -16,6 +16,7 @@ from search_router.adapters.local.manifest import LeftOut, Manifest, is_visible,
 from search_router.adapters.local.textfile import decode_path, encode_path
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
+from tests.privileges import needs_readable_checkout
 from tests.repositories import commit_all, directory_of_nobody, git, make_repository, unprivileged, write_files
 
 pytestmark = pytest.mark.anyio
@@ -169,6 +170,7 @@ async def test_odd_names_survive(tmp_path: Path, kind: Literal["git", "directory
         assert await is_visible(project(root, kind), decode_path(name))
 
 
+@needs_readable_checkout
 async def test_a_directory_that_cannot_be_read_is_left_out_with_a_reason() -> None:
     with directory_of_nobody() as root:
         make_repository(root, {"a.py": ""})

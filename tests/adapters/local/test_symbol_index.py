@@ -66,15 +66,17 @@ def places(table: SymbolTable, name: str) -> list[tuple[str, int]]:
     return sorted((found.file.path, found.definition.start_line) for found in table.definitions_named(name))
 
 
-async def test_every_file_of_a_known_language_is_indexed_once(project: Project, open_index: Callable[..., SymbolIndex]) -> None:
+async def test_every_text_file_is_indexed_once_and_prose_has_no_symbols(project: Project, open_index: Callable[..., SymbolIndex]) -> None:
     write(project, "a.py", "def one(): pass\n")
     write(project, "b/c.go", "package c\nfunc One() {}\n")
     write(project, "notes.md", "# one\n")
     index = open_index()
     first, second = await index.refresh(project), await index.refresh(project)
-    assert (first.files, first.parsed, first.reused, first.left_out, first.missing) == (2, 2, 0, (), ())
-    assert (second.files, second.parsed, second.reused) == (2, 0, 0)
-    assert index.progress(project) == (2, 2) and index.notes == ()
+    assert (first.files, first.parsed, first.reused, first.left_out, first.missing) == (3, 3, 0, (), ())
+    assert (second.files, second.parsed, second.reused) == (3, 0, 0)
+    assert index.progress(project) == (3, 3) and index.notes == ()
+    prose = index.table(project).get("notes.md")
+    assert prose and prose.language == "markdown" and prose.terms and not prose.syntax.definitions
     found = index.table(project).definitions_named("one")[0]
     assert found.file.content_hash == sha256(b"def one(): pass\n").hexdigest()
 
