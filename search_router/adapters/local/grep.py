@@ -5,8 +5,11 @@ Every call reads the files as they are now, so there is no index that could be s
 
 from __future__ import annotations
 
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 
@@ -15,7 +18,7 @@ from search_router.adapters.local.grep_census import Census
 from search_router.adapters.local.grep_engine import Engine, EngineChoice, choose_engine
 from search_router.adapters.local.grep_matches import is_utf8
 from search_router.adapters.local.grep_nothing import explain_nothing
-from search_router.adapters.local.grep_patterns import MAX_TERMS, read_patterns
+from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, read_patterns
 from search_router.adapters.local.grep_rank import Place, Tally, rank_places
 from search_router.adapters.local.grep_run import WORD_MATCHES, Allowance, ProjectRun, RunReport, Target
 from search_router.adapters.local.grep_scope import globs_for_language, has_parent_ignore_file, holds_scope, nested_roots, read_scope_path
@@ -26,6 +29,8 @@ from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertSta
 PARALLEL_PROJECTS = 2
 SHARE_FOR_READING = 0.8
 """Of the budget; ranking what was read by then, and answering in time, needs the rest."""
+CROWDED_MATCHES, CROWDED_SECONDS, CROWDED_KEPT = 2 * WORD_MATCHES, 600.0, 4096
+"""A word with more matches in a project is remembered for a while: its lines are not read before they are counted."""
 EXPLAIN_SECONDS = 0.5
 EXPLAINED_PROJECTS = 5
 _NOTES_KEPT = 12
@@ -44,12 +49,13 @@ class _Reading:
 
 
 class GrepExpert:
-    """Searches live files. Holds nothing between calls but the choice of its engine."""
+    """Searches live files. Holds nothing between calls but the choice of its engine, and which words were on very many lines."""
 
     def __init__(self, id: str, config: GrepConfig, *, engine: EngineChoice = "auto") -> None:  # noqa: A002
         self._config = config
         self._choice: EngineChoice = engine
         self._engine: Engine | None = None
+        self._crowded: OrderedDict[tuple[Path, str, str | None, str], float] = OrderedDict()
         self._card = ExpertCard(
             id=id,
             kind=config.kind,
@@ -82,8 +88,10 @@ class GrepExpert:
         if by_words := patterns.by_words:
             reading.allowance.matches = WORD_MATCHES
         with anyio.move_on_after(call.budget_ms / 1000 * SHARE_FOR_READING) as in_time:
-            await self._read_all(engine, targets, reading)
-            if by_words and reading.allowance.is_used_up:
+            is_crowded = by_words and self._is_crowded(targets, patterns)
+            if not is_crowded:
+                await self._read_all(engine, targets, reading)
+            if is_crowded or (by_words and reading.allowance.is_used_up):
                 searchable = [target for target in targets if target.project.id not in reading.failures]
                 reading = await self._read_best(engine, searchable, call, reading)
         reading.is_late = in_time.cancelled_caught
@@ -124,6 +132,7 @@ class GrepExpert:
         reading = _Reading(Tally(patterns), census=(census := Census(patterns)))
         runs = {target.project.id: self._run(engine, target, reading) for target in targets}
         await _each(targets, reading, lambda target: runs[target.project.id].count(census, first.reports.get(target.project.id)))
+        self._remember_crowded(targets, census)
         searched = _files_searched(reading, len(targets))
         files = census.best_files(call.intent, call.limit, searched)
         reading.tally = Tally(census.telling_patterns(files, searched))
@@ -138,6 +147,21 @@ class GrepExpert:
         await _each(targets, reading, read)
         census.complete(reading.tally)
         return reading
+
+    def _is_crowded(self, targets: Sequence[Target], patterns: Patterns) -> bool:
+        """Whether a word of the question was on so many lines a while ago that reading them as they come is certain to be stopped."""
+        now = time.monotonic()
+        keys = ((t.project.root, t.scope, t.language, needle) for t in targets for needle in patterns.needles)
+        return any(self._crowded.get(key, 0.0) > now for key in keys)
+
+    def _remember_crowded(self, targets: Sequence[Target], census: Census) -> None:
+        until = time.monotonic() + CROWDED_SECONDS
+        for target in targets:
+            for needle, matches in zip(census.patterns.needles, census.matches_in(target.project.id), strict=True):
+                if matches > CROWDED_MATCHES:
+                    self._crowded[target.project.root, target.scope, target.language, needle] = until
+        while len(self._crowded) > CROWDED_KEPT:
+            self._crowded.popitem(last=False)
 
     def _run(self, engine: Engine, target: Target, reading: _Reading) -> ProjectRun:
         return ProjectRun(engine, self._config, target, reading.tally, reading.allowance)

@@ -21,7 +21,7 @@ FileKey = tuple[str, str]
 """Project id and path."""
 FILES_A_PLACE = 3
 """So many files for each place that is wanted: what a count cannot see (a definition, the start of a word) moves files about."""
-LINES_READ, LEAST_FILES, MOST_LINES = 2_500, 20, 12_000
+LINES_READ, LEAST_FILES, MOST_LINES = 2_000, 20, 12_000
 """Files are chosen until they have so many matches; at least so many files, unless those would have far too many."""
 TELLING = 0.35
 """A word with less than this share of the best word's weight is not worth a line of its own, where there are too many lines."""
@@ -56,6 +56,10 @@ class Census:
     def frequency(self) -> list[int]:
         """In how many files each needle is."""
         return [sum(counts[i] > 0 for counts in self.counts.values()) for i in range(len(self.patterns.needles))]
+
+    def matches_in(self, project: str) -> list[float]:
+        """How often each needle is in the files of one project."""
+        return [sum(counts[i] for key, counts in self.counts.items() if key[0] == project) for i in range(len(self.patterns.needles))]
 
     def add(self, key: FileKey, matched: str, times: int) -> None:
         """Count one text that matched in one file."""
