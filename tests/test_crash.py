@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -23,8 +24,8 @@ from tests.real_servers import Home, Server, make_work, serving
 REQUESTS = 200
 CLIENTS = 8
 ENDS = (OSError, asyncio.IncompleteReadError, BrokenAnswer)
-MIRROR = Path("/work/.mirror/aio-libs+aiohttp/repo")
-"""A repository with a long history; where it is not there, the slow test is skipped."""
+MIRROR = Path(os.environ.get("SEARCH_ROUTER_LARGE_REPOSITORY", "no-large-repository"))
+"""A git directory with a long history, for the slow test; without one it is skipped."""
 slow = pytest.mark.slow
 
 
@@ -181,7 +182,7 @@ def test_two_servers_on_one_state_directory_both_answer_and_both_logs_verify(tmp
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 def test_kill_while_a_pickaxe_and_an_indexing_worker_run_leaves_nothing(tmp_path: Path, transport: str) -> None:
     if not MIRROR.exists():
-        pytest.skip(f"no {MIRROR}")
+        pytest.skip("SEARCH_ROUTER_LARGE_REPOSITORY names no repository")
     work = tmp_path / "work"
     subprocess.run(["git", "clone", "--quiet", "--shared", str(MIRROR), str(work)], check=True, timeout=120)
     more = make_work(tmp_path / "more", files=400, lines=300, commits=1)  # so many that worker processes index them

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from search_router.config.schema import AnyExpertConfig
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, Health, Project
 
 
@@ -32,3 +33,21 @@ class Expert(Protocol):
     async def aclose(self) -> None:
         """Release everything; safe to call twice."""
         ...
+
+
+def declare_embedded(
+    expert_id: str, config: AnyExpertConfig, *, freshness: str, languages: frozenset[str] | None = None, serves_history: bool = False
+) -> ExpertCard:
+    """The card of an embedded expert: what its configuration says, and what only its code knows."""
+    return ExpertCard(
+        id=expert_id,
+        kind=config.kind,
+        precision_class=config.precision_class,
+        engine=config.engine,
+        intents=frozenset(config.intents),
+        languages=languages or frozenset(config.languages) or None,
+        transport="embedded",
+        cap_ms=config.cap_ms,
+        freshness=freshness,
+        serves_history=serves_history,
+    )

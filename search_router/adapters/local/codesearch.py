@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_words import names_in, question_words, words_of
 from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date
@@ -18,7 +19,7 @@ from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.config.schema import CodeSearchConfig
 from search_router.errors import ExpertError, FailureClass
-from search_router.schema import Definition, ExpertCall, ExpertCard, ExpertResult, Health, Hit, Project
+from search_router.schema import Definition, ExpertCall, ExpertResult, Health, Hit, Project
 
 if TYPE_CHECKING:
     from search_router.adapters.local.code_index import ProjectCode
@@ -40,16 +41,8 @@ class CodeSearchExpert:
         self._index = index
         self._code: dict[Path, ProjectCode] = {}
         self._builds: dict[Path, asyncio.Task[ProjectCode]] = {}
-        self.card = ExpertCard(
-            id=expert_id,
-            kind=config.kind,
-            precision_class=config.precision_class,
-            engine=config.engine,
-            intents=frozenset(config.intents),
-            languages=frozenset(config.languages) or None,
-            transport="embedded",
-            cap_ms=config.cap_ms,
-            freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed",
+        self.card = declare_embedded(
+            expert_id, config, freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed"
         )
 
     async def search(self, call: ExpertCall) -> ExpertResult:

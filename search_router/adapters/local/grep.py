@@ -13,6 +13,7 @@ from pathlib import Path
 
 import anyio
 
+from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.git_grep import GIT_GREP_NOTE
 from search_router.adapters.local.grep_census import Census
 from search_router.adapters.local.grep_engine import Engine, EngineChoice, choose_engine
@@ -56,17 +57,7 @@ class GrepExpert:
         self._choice: EngineChoice = engine
         self._engine: Engine | None = None
         self._crowded: OrderedDict[tuple[Path, str, str | None, str], float] = OrderedDict()
-        self._card = ExpertCard(
-            id=id,
-            kind=config.kind,
-            precision_class=config.precision_class,
-            engine=config.engine,
-            intents=frozenset(config.intents),
-            languages=frozenset(config.languages) or None,
-            transport="embedded",
-            cap_ms=config.cap_ms,
-            freshness="live: reads the work tree at every call",
-        )
+        self._card = declare_embedded(id, config, freshness="live: reads the work tree at every call")
 
     @property
     def card(self) -> ExpertCard:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anyio
 
+from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.commit_reader import read_head
 from search_router.adapters.local.git import run_git
 from search_router.adapters.local.project_history import Answer, ProjectHistory
@@ -29,18 +30,7 @@ class HistoryExpert:
         self._config = config
         self._cache_dir = cache_dir
         self._histories: dict[Path, ProjectHistory] = {}
-        self._card = ExpertCard(
-            id=id,
-            kind="history",
-            precision_class=config.precision_class,
-            engine=config.engine,
-            intents=frozenset(config.intents),
-            languages=frozenset(config.languages) or None,
-            transport="embedded",
-            cap_ms=config.cap_ms,
-            freshness="live",
-            serves_history=True,
-        )
+        self._card = declare_embedded(id, config, freshness="live", serves_history=True)
 
     @property
     def card(self) -> ExpertCard:

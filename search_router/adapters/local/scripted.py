@@ -17,9 +17,10 @@ from typing import Literal
 import anyio
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from search_router.adapters.base import declare_embedded
 from search_router.config.schema import ScriptedConfig
 from search_router.errors import ExpertError, FailureClass
-from search_router.schema import CommitRecord, ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project
+from search_router.schema import CommitRecord, ExpertCall, ExpertResult, ExpertStatus, Health, Hit, Project
 
 
 class ScriptedCommit(BaseModel):
@@ -81,17 +82,8 @@ class ScriptedExpert:
     """Replays a script. `asked`, `answered` and `cancelled` count what happened to its calls."""
 
     def __init__(self, expert_id: str, config: ScriptedConfig) -> None:
-        self.card = ExpertCard(
-            id=expert_id,
-            kind=config.kind,
-            precision_class=config.precision_class,
-            engine=config.engine,
-            intents=frozenset(config.intents),
-            languages=frozenset(config.languages) or None,
-            transport="embedded",
-            cap_ms=config.cap_ms,
-            freshness=config.freshness,
-            serves_history=config.precision_class.value == "history",
+        self.card = declare_embedded(
+            expert_id, config, freshness=config.freshness, serves_history=config.precision_class.value == "history"
         )
         self._file = Path(config.script)
         self._script: Script | None = None

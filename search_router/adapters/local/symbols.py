@@ -12,6 +12,7 @@ from typing import Final
 
 import anyio
 
+from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, grammar_wheel
 from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import languages_named
@@ -42,16 +43,11 @@ class SymbolsExpert:
     def __init__(self, id: str, config: SymbolsConfig, cache_dir: Path, index: SymbolIndex | None = None) -> None:  # noqa: A002 the word of the card
         self._config = config
         self._index = index or SymbolIndex(DerivedStore(cache_dir), max_file_bytes=config.max_file_bytes, workers=config.workers)
-        self._card = ExpertCard(
-            id=id,
-            kind=config.kind,
-            precision_class=config.precision_class,
-            engine=config.engine,
-            intents=frozenset(config.intents),
-            languages=frozenset(config.languages) & SYNTAX_LANGUAGES if config.languages else SYNTAX_LANGUAGES,
-            transport="embedded",
-            cap_ms=config.cap_ms,
+        self._card = declare_embedded(
+            id,
+            config,
             freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed",
+            languages=frozenset(config.languages) & SYNTAX_LANGUAGES if config.languages else SYNTAX_LANGUAGES,
         )
 
     @property
