@@ -45,6 +45,8 @@ from search_router.schema import (
 )
 
 ANSWERED = frozenset({ExpertStatus.OK, ExpertStatus.EMPTY})
+SHARE_TO_PRESENT = 1 / 6
+"""Of the whole time; to read the last files without parsing them, to rank, and to sign."""
 TESTING_WORDS = frozenset({"test", "tests", "testing", "tested", "spec", "specs", "fixture", "fixtures", "mock", "mocks"})
 
 
@@ -174,7 +176,12 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
                     project = by_id.get(hit.project)
                     normal = normalise_path(hit.path or "", project, projects, lambda p: p.exists()) if project else None
                     keys[hit.project, hit.path or ""] = normal
-        facts = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id)
+        left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - (time.perf_counter() - trace.started)
+        facts, undefined = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id, max(0.05, left))
+        if undefined:
+            trace.notes.append(
+                f"{undefined} files were not parsed in time, so items in them may stand apart that belong together; ask again"
+            )
         dropped = Dropped()
         silent = [name for name, weight in plan.weights.items() if weight == 0]
         found = identify(answers, keys, facts, dropped, silent)

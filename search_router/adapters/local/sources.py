@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from search_router.adapters.local.languages import language_of
@@ -20,6 +23,7 @@ DefinitionsOf = Callable[[Project, str, str], Awaitable[tuple[Definition, ...] |
 """Definitions of a project's file, by path and git blob id of its bytes; None when its language has no grammar here."""
 MAX_CACHED_CHARACTERS = 64 * 2**20
 MAX_FILE_BYTES = 16 * 2**20
+READ_AT_ONCE = 3
 
 Stamp = tuple[int, int, int]
 
@@ -38,40 +42,57 @@ class SourceReader:
         self._cache: OrderedDict[tuple[Path, str], _Cached] = OrderedDict()
         self._characters = 0
 
-    async def read(self, keys: Sequence[FileKey], projects: Mapping[str, Project]) -> dict[FileKey, FileFacts]:
-        """Facts of every file that is there; a missing, refused or unreadable file is simply not in the result."""
-        found: dict[FileKey, FileFacts] = {}
-        cold: list[FileKey] = []
-        for key in dict.fromkeys(keys):
-            facts = self._warm(projects[key[0]], key[1])
-            if facts is None:
-                cold.append(key)
-            else:
-                found[key] = facts
-        for key in cold:
-            try:
-                found[key] = await self.read_one(projects[key[0]], key[1])
-            except EvidenceError:
-                continue
-        return found
+    async def read(
+        self, keys: Sequence[FileKey], projects: Mapping[str, Project], seconds: float = math.inf
+    ) -> tuple[dict[FileKey, FileFacts], int]:
+        """(facts, how many of them lack the definitions) of every file that is there.
+
+        A missing, refused or unreadable file is simply not in the result. When the seconds are over, the files that are left, the last
+        of the keys, are still read, but no longer parsed: only while an index is being built does that take long.
+        """
+        until = time.monotonic() + seconds
+        found: dict[FileKey, FileFacts | None] = {key: self._warm(projects[key[0]], key[1]) for key in keys}
+        undefined = 0
+        cold = iter([key for key, facts in found.items() if facts is None])
+
+        async def read_some() -> None:
+            nonlocal undefined
+            for key in cold:
+                try:
+                    found[key], is_whole = await self._read_cold(projects[key[0]], key[1], until)
+                except EvidenceError:
+                    continue
+                undefined += not is_whole
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(READ_AT_ONCE):
+                tasks.start_soon(read_some)
+        return {key: facts for key, facts in found.items() if facts is not None}, undefined
 
     async def read_one(self, project: Project, path: str) -> FileFacts:
         """Facts of one file, from the cache when its stat says so. Raises EvidenceError when it is refused or gone."""
         warm = self._warm(project, path)
         if warm is not None:
             return warm
+        return (await self._read_cold(project, path, math.inf))[0]
+
+    async def _read_cold(self, project: Project, path: str, until: float) -> tuple[FileFacts, bool]:
+        """(facts, whether the definitions are among them). Facts without them are not kept."""
         stamp = _stamp(project.root, path)
         file = await anyio.to_thread.run_sync(lambda: read_text_file(project.root, path, max_bytes=MAX_FILE_BYTES))
-        definitions = await self._define(project, path, file)
-        facts = FileFacts(file.content_hash, file.text, language_of(path), definitions, file.flags)
-        if stamp is not None:
+        definitions = await self._define(project, path, file, until)
+        facts = FileFacts(file.content_hash, file.text, language_of(path), definitions or (), file.flags)
+        if stamp is not None and definitions is not None:
             self._keep((project.root, path), _Cached(stamp, facts))
-        return facts
+        return facts, definitions is not None
 
-    async def _define(self, project: Project, path: str, file: TextFile) -> tuple[Definition, ...]:
+    async def _define(self, project: Project, path: str, file: TextFile, until: float) -> tuple[Definition, ...] | None:
+        """The definitions, none for a language without a grammar; None when the time was up."""
         if self._definitions_of is None or not file.text:
             return ()
-        return await self._definitions_of(project, path, file.blob) or ()
+        with anyio.move_on_after(until - time.monotonic()):
+            return await self._definitions_of(project, path, file.blob) or ()
+        return None
 
     def _warm(self, project: Project, path: str) -> FileFacts | None:
         cached = self._cache.get((project.root, path))
