@@ -80,11 +80,13 @@ def _print_item(console: Console, number: int, item: Evidence) -> None:
             visible_line(item.subject or ""),
         )
     else:
+        where = f"{item.path}:{item.start_line}-{item.end_line}"
         head = Text.assemble(
             (f"{number:>2} ", "bold"),
-            (visible_line(item.id), "bold cyan"),
+            (visible_line(where), "bold cyan"),
             f"  {item.kind} " if item.symbol else "",
             (visible_line(item.symbol or ""), "bold"),
+            (f"  {visible_line(item.id)}", "dim"),
         )
     console.print(head)
     sources = " ".join(f"{s.expert}#{s.rank}" for s in item.sources)

@@ -446,3 +446,11 @@ async def test_a_cut_fetch_names_the_id_of_the_rest(tmp_path: Path) -> None:
             seen += [line.partition("\t")[2] for line in part.text.split("\n")]
             wanted = part.cut.rpartition("fetch ")[2] if part.cut else None
         assert seen == text.splitlines()
+
+
+@pytest.mark.behaviour("refuses-unknown-and-wrong-fields")
+@pytest.mark.parametrize("path", ["../other", "/etc", "src/../../x", ".git", "src/.git/config", "a\0b"])
+async def test_a_scope_outside_the_project_is_rejected_and_never_reads_as_nothing_found(tmp_path: Path, path: str) -> None:
+    async with scripted_router(tmp_path, {"a": FINDS}) as router:
+        answer = await router.search({"question": QUESTION, "scope": {"path": path}})
+        assert (answer.status, answer.error and answer.error.fields) == (Status.REJECTED, ("scope.path",))

@@ -314,7 +314,7 @@ def test_programs_see_a_question_only_where_a_text_belongs_and_no_shell_ever(tmp
 async def test_a_scope_path_is_a_path_and_nothing_else(tmp_path: Path, root: Path, path: str) -> None:
     answer = await ask(tmp_path, root, {"question": "explode", "scope": {"path": path}})
     assert answer.evidence == ()
-    assert answer.status.value in ("empty", "failed")
+    assert answer.status.value in ("empty", "failed", "rejected")
     assert answer.notes or answer.error, "an empty answer for a path that is not there must say so"
 
 

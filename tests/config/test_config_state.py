@@ -206,3 +206,10 @@ def test_values_are_shown_as_toml_writes_them() -> None:
 
 def test_what_does_not_print_is_escaped() -> None:
     assert show_value("\x1b[2J \x9b \u202e \x7f \U000e0001 é 日") == '"\\u001b[2J \\u009b \\u202e \\u007f \\U000e0001 é 日"'
+
+
+def test_where_a_server_listens_is_no_drift(desk: Desk) -> None:
+    plain, elsewhere = desk.load(), desk.load(flags=["http.port=0"])
+    assert note_drift(plain.paths, plain) is None
+    assert note_drift(elsewhere.paths, elsewhere) is None
+    assert note_drift(plain.paths, plain) is None
