@@ -276,7 +276,10 @@ def ask_all(folder: Path, root: Path, questions: list[str], intents: tuple[str |
     programs, log, spawned = folder / "bin", folder / "argv", folder / "spawned"
     programs.mkdir()
     log.mkdir()
-    real = {name: next(p for d in os.environ["PATH"].split(":") if os.access(p := f"{d}/{name}", os.X_OK)) for name in ("git", "rg")}
+    real = {
+        name: next(p for d in (*os.environ["PATH"].split(":"), str(Path(sys.executable).parent)) if os.access(p := f"{d}/{name}", os.X_OK))
+        for name in ("git", "rg")
+    }
     wrap(programs, "git", real["git"])
     ripgrep = wrap(programs, "rg", real["rg"])
     requests = [{"question": q, **({"intent": intent} if intent else {})} for q in questions for intent in intents]

@@ -79,7 +79,7 @@ def fuse_rankings(
         if candidate.key in damped:
             score *= 1 - config.test_penalty
             boosts = (*boosts, "damped path")
-        best = votes[0].rank if len(votes) == 1 else min([v.rank for v in votes])
+        best = votes[0].rank if len(votes) == 1 else min([v.rank for v in votes if weights[v.expert] > 0] or [v.rank for v in votes])
         agreeing = 1 if len(votes) == 1 else len(independent_kinds(votes, cards, weights))
         entry = (-agreeing if base > 0 else 0, -score, best, candidate.key, Fused(candidate, score, base, boosts))
         places.setdefault(candidate.key[:3], []).append(entry)
