@@ -26,8 +26,6 @@ class WorkspaceConfig(Section):
     """Group name to project ids."""
     submodules: bool = True
     """Whether submodules that are checked out are projects of their own."""
-    client_roots: bool = False
-    """Whether roots announced by older MCP clients are used (deprecated in the protocol)."""
 
 
 class BudgetConfig(Section):

@@ -44,7 +44,6 @@ def test_it_may_set_what_shapes_answers(desk: Desk) -> None:
     [
         ('version = "search-router@9.9.9"', ["version"]),
         ('workspace.roots = ["/"]', ["workspace.roots"]),
-        ("workspace.client_roots = true", ["workspace.client_roots"]),
         ('receipts = { directory = "/x", question = "text" }', ["receipts.directory", "receipts.question"]),
         ("receipts = {}", ["receipts"]),
         ("http.port = 1\nhttp.host = '0.0.0.0'", ["http.port", "http.host"]),
