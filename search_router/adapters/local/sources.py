@@ -53,7 +53,8 @@ class SourceReader:
         until = time.monotonic() + seconds
         found: dict[FileKey, FileFacts | None] = {key: self._warm(projects[key[0]], key[1]) for key in keys}
         undefined = 0
-        cold = iter([key for key, facts in found.items() if facts is None])
+        missing = [key for key, facts in found.items() if facts is None]
+        cold = iter(missing)
 
         async def read_some() -> None:
             nonlocal undefined
@@ -64,9 +65,10 @@ class SourceReader:
                     continue
                 undefined += not is_whole
 
-        async with anyio.create_task_group() as tasks:
-            for _ in range(READ_AT_ONCE):
-                tasks.start_soon(read_some)
+        if missing:
+            async with anyio.create_task_group() as tasks:
+                for _ in range(min(READ_AT_ONCE, len(missing))):
+                    tasks.start_soon(read_some)
         return {key: facts for key, facts in found.items() if facts is not None}, undefined
 
     async def read_one(self, project: Project, path: str) -> FileFacts:
