@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping
 from typing import Any, cast
 
 import rfc8785
@@ -19,7 +18,7 @@ MAX_INTEGER = 2**53 - 1
 _PLAIN_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
-class _NotPlain(Exception):
+class NotPlain(Exception):
     """The value is outside the domain where the standard library's encoder writes RFC 8785 bytes."""
 
 
@@ -32,7 +31,7 @@ def canonical_bytes(value: Json) -> bytes:
     try:
         # The C encoder is some five times faster than rfc8785, which is pure Python and remains the authority for the rest.
         return _PLAIN_ENCODER.encode(_plain(value)).encode("utf-8")
-    except _NotPlain:
+    except NotPlain:
         pass
     except (UnicodeEncodeError, RecursionError) as error:
         raise _not_canonical(error) from error
@@ -43,7 +42,7 @@ def canonical_bytes(value: Json) -> bytes:
 
 
 def _plain(value: object) -> Json:
-    """The value with whole floats as integers, if the standard encoder then writes what RFC 8785 demands; else _NotPlain.
+    """The value with whole floats as integers, if the standard encoder then writes what RFC 8785 demands; else NotPlain.
 
     So it is for the exact JSON types, ASCII keys (code points sort as UTF-16 units do), integers within +-(2**53 - 1), and floats that both
     Python and ECMAScript write without an exponent, which is in the same shortest digits.
@@ -55,7 +54,7 @@ def _plain(value: object) -> Json:
         plain: dict[str, Json] = {}
         for key, member in cast("dict[object, object]", value).items():
             if type(key) is not str or not key.isascii():
-                raise _NotPlain
+                raise NotPlain
             plain[key] = member if type(member) is str or member is None else _plain(member)  # most are: no call for them
         return plain
     if kind is list or kind is tuple:
@@ -63,16 +62,23 @@ def _plain(value: object) -> Json:
     if kind is int and -MAX_INTEGER <= cast("int", value) <= MAX_INTEGER:
         return value
     if kind is float:
-        number = cast("float", value)
-        if number.is_integer() and abs(number) <= MAX_INTEGER:
-            return int(number)
-        if 1e-4 <= abs(number) < MAX_INTEGER:
-            return number
-    raise _NotPlain
+        return plain_number(cast("float", value))
+    raise NotPlain
 
 
-def canonical_without_floats(value: Json) -> bytes:
-    """RFC 8785 bytes of a JSON value of which the caller knows that it holds no float, no integer beyond 2**53 - 1 and only ASCII names."""
+def plain_number(number: float | None) -> float | int | None:
+    """A number as the standard encoder must get it to write what RFC 8785 demands. Raises NotPlain where that encoder cannot."""
+    if number is None:
+        return None
+    if number.is_integer() and abs(number) <= MAX_INTEGER:
+        return int(number)
+    if 1e-4 <= abs(number) < MAX_INTEGER:
+        return number
+    raise NotPlain
+
+
+def canonical_plain(value: Json) -> bytes:
+    """RFC 8785 bytes of a JSON value of which the caller knows that its names are ASCII and its numbers plain (see `plain_number`)."""
     try:
         return _PLAIN_ENCODER.encode(value).encode("utf-8")
     except (UnicodeEncodeError, RecursionError) as error:
@@ -83,11 +89,6 @@ def _not_canonical(error: UnicodeEncodeError | RecursionError) -> ValueError:
     if isinstance(error, UnicodeEncodeError):
         return ValueError(f"not canonical JSON: lone surrogate at position {error.start}")
     return ValueError("not canonical JSON: nested too deeply")
-
-
-def canonical_object(members: Mapping[str, bytes]) -> bytes:
-    """RFC 8785 bytes of a JSON object whose member values are canonical bytes already. Names must be ASCII letters, digits and `_`."""
-    return b"{%b}" % b",".join([b'"%b":%b' % (name.encode("ascii"), members[name]) for name in sorted(members)])
 
 
 def sha256_hex(data: bytes) -> str:
@@ -115,5 +116,7 @@ def tolerant_digest(value: Json) -> tuple[str, str]:
 
 def normal_question(question: str) -> str:
     """NFC, control characters as spaces, runs of white space as one space, trimmed. Case and punctuation stay."""
+    if question.isascii() and question.isprintable():
+        return " ".join(question.split())
     text = unicodedata.normalize("NFC", question)
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())

@@ -6,6 +6,8 @@ are POSIX and relative to the project's root, times are integer microseconds unl
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -361,6 +363,9 @@ class Definition:
         return f"{self.container}.{self.name}" if self.container else self.name
 
 
+_LINE_END = re.compile("\n")
+
+
 @dataclass(frozen=True, slots=True)
 class FileFacts:
     """What is on disk now for one file. `text` is decoded for people; `flags` says what was odd about it.
@@ -375,12 +380,25 @@ class FileFacts:
     flags: tuple[str, ...] = ()
     line_count: int = field(init=False)
     reach: tuple[int, ...] = field(init=False, repr=False)
+    _line_ends: array[int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ordered = tuple(sorted(self.definitions, key=lambda d: (d.start_line, d.end_line, d.qualified)))
         object.__setattr__(self, "definitions", ordered)
         object.__setattr__(self, "reach", tuple(accumulate((d.end_line for d in ordered), max)))
         object.__setattr__(self, "line_count", self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text)))
+        object.__setattr__(self, "_line_ends", array("I"))
+
+    def lines(self, start: int, end: int) -> list[str]:
+        """The lines of a 1-based closed range, without their line ends; those beyond the last line are not there."""
+        ends = self._line_ends
+        if not ends:
+            ends.extend(found.start() for found in _LINE_END.finditer(self.text))
+            ends.append(len(self.text))
+        if start > len(ends):
+            return []
+        first = ends[start - 2] + 1 if start > 1 else 0
+        return self.text[first : ends[min(end, len(ends)) - 1]].split("\n")
 
 
 @dataclass(frozen=True, slots=True)

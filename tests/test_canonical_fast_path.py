@@ -9,7 +9,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_router.canonical import MAX_INTEGER, canonical_bytes, canonical_object
+from search_router.canonical import MAX_INTEGER, canonical_bytes
 
 INTEGERS = st.integers(-MAX_INTEGER, MAX_INTEGER)
 FLOATS = st.floats() | st.floats(-10, 10) | INTEGERS.map(float) | st.decimals(-1000, 1000, places=6).map(float)
@@ -59,11 +59,6 @@ def test_canonical_bytes_read_back_are_their_own_canonical_form(value: object) -
 
     assert json.loads(written) == value
     assert canonical_bytes(json.loads(written)) == written
-
-
-@given(st.dictionaries(st.from_regex(r"[A-Za-z0-9_]{1,8}", fullmatch=True), STATEMENTS, max_size=6))
-def test_an_object_joined_of_canonical_members_is_canonical(members: dict[str, object]) -> None:
-    assert canonical_object({name: canonical_bytes(value) for name, value in members.items()}) == canonical_bytes(members)
 
 
 @pytest.mark.parametrize(

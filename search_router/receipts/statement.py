@@ -6,10 +6,12 @@ signing, storing and verifying.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, cast
 
-from search_router.canonical import Json, canonical_bytes, sha256_hex
+from search_router.canonical import MAX_INTEGER, Json, canonical_bytes, sha256_hex
+from search_router.errors import ReceiptError
 from search_router.receipts.envelope import parse_strict_json
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -55,6 +57,26 @@ class StatementFacts:
 def first_prev(log: str) -> str:
     """The `prev` of a log's first receipt: SHA-256 of the log id."""
     return sha256_hex(log.encode("ascii"))
+
+
+def parse_own_statement(payload: bytes) -> Json:
+    """Decode a payload that this process made, and refuse the numbers that two readers may print in two ways.
+
+    Raises:
+        ReceiptError: `receipt-with-float` or `receipt-with-huge-integer`: a defect of ours, found before anything is signed.
+    """
+    return json.loads(payload, parse_float=_refuse_float, parse_int=_bounded_integer, parse_constant=_refuse_float)
+
+
+def _refuse_float(text: str) -> float:
+    raise ReceiptError(f"The receipt has a float: {text}.", remedy="Give integer microseconds or per-mille.", code="receipt-with-float")
+
+
+def _bounded_integer(text: str) -> int:
+    number = int(text)
+    if abs(number) > MAX_INTEGER:
+        raise ReceiptError(f"The receipt has an integer beyond 2**53 - 1: {text}.", code="receipt-with-huge-integer")
+    return number
 
 
 def read_statement(payload: bytes) -> StatementFacts:

@@ -26,7 +26,7 @@ from search_router.receipts.envelope import MAX_ENVELOPE_BYTES, sign_envelope
 from search_router.receipts.keys import SigningKey
 from search_router.receipts.log import COLUMNS, LOCK_WAIT_SECONDS, Head, Row, check_log, log_uri, store_failure
 from search_router.receipts.reading import Receipt, ReceiptReader
-from search_router.receipts.statement import Position, statement_facts
+from search_router.receipts.statement import Position, parse_own_statement, statement_facts
 
 QUEUE = 1024
 """Receipts that may wait for the writer; further callers wait in line, within their own time limit."""
@@ -204,7 +204,7 @@ class ReceiptStore:
 
     def _sign(self, payload: bytes, position: Position) -> Row:
         # The columns are read back from the payload, so that they cannot say anything else than what is signed.
-        facts = statement_facts(json.loads(payload))
+        facts = statement_facts(parse_own_statement(payload))
         if facts.position != position:
             raise ValueError(f"the payload states the position {facts.position}, not {position}")
         row = Row.of(facts, sign_envelope(payload, self._key))

@@ -100,7 +100,7 @@ def _one_item(
         return _commit_item(fused, cards, sources, flags)
     file = facts[candidate.project, candidate.path]
     flags |= set(file.flags)
-    if any(v.place is not None and v.place.stale for v in candidate.votes):
+    if any(v.stale for v in candidate.votes):
         flags.add(STALE)
     start, end = candidate.start_line or 1, candidate.end_line or 1
     snippet, long_line = cut_snippet(candidate, file, request, output)
@@ -157,27 +157,29 @@ def _commit_item(fused: Fused, cards: Mapping[str, ExpertCard], sources: tuple[S
 
 def cut_snippet(candidate: Candidate, file: FileFacts, request: SearchRequest, output: OutputConfig) -> tuple[str, bool]:
     """(snippet, whether a line was cut): the signature and the lines around the best hit, a symbol list the signature alone."""
-    lines = file.text.split("\n")
-    start, end = candidate.start_line or 1, min(candidate.end_line or 1, len(lines))
-    whole = lines[start - 1 : end]
+    start = candidate.start_line or 1
+    whole = file.lines(start, candidate.end_line or 1)
+    shown = output.snippet_lines
     if request.expected_shape is Shape.SYMBOL_LIST:
         chosen = whole[:1]
-    elif request.detail == "full" or len(whole) <= output.snippet_lines:
+    elif request.detail == "full" or len(whole) <= shown:
         chosen = whole
     else:
-        focus = min(candidate.votes, key=lambda v: (v.rank, v.expert)).place
-        at = focus.start_line - start if focus is not None else 0
-        if at < output.snippet_lines - 1:
-            chosen = [*whole[: output.snippet_lines], ELISION]
+        at = min([(v.rank, v.expert, v.start_line) for v in candidate.votes])[2] - start
+        if at < shown - 1:
+            chosen = [*whole[:shown], ELISION]
         else:
             first = at - 1
-            window = whole[first : first + output.snippet_lines - 2]
+            window = whole[first : first + shown - 2]
             chosen = [whole[0], ELISION, *window, *([ELISION] if first + len(window) < len(whole) else [])]
-    margin = min((len(line) - len(line.lstrip()) for line in chosen if line and line != ELISION and not line.isspace()), default=0)
-    chosen = [line if line == ELISION else line[margin:] for line in chosen]
+    margin = min([len(line) - len(line.lstrip()) for line in chosen if line and line != ELISION and not line.isspace()], default=0)
+    if margin:
+        chosen = [line if line == ELISION else line[margin:] for line in chosen]
     width = output.snippet_line_characters
-    cut = any(len(line) > width for line in chosen)
-    return "\n".join(line if len(line) <= width else f"{line[:width]}{ELISION}" for line in chosen).rstrip(), cut
+    cut = max(map(len, chosen), default=0) > width
+    if cut:
+        chosen = [line if len(line) <= width else f"{line[:width]}{ELISION}" for line in chosen]
+    return "\n".join(chosen).rstrip(), cut
 
 
 def _scope_match(request: SearchRequest, path: str, language: str | None) -> float | None:

@@ -18,7 +18,7 @@ from search_router.router.identity import Candidate, Ranked
 from search_router.schema import ExpertCard, PrecisionClass
 
 MAX_CORROBORATIONS = 3
-MAX_RANK = 1 << 30
+DAMPED = "damped path"
 
 
 class Fused(NamedTuple):
@@ -69,42 +69,54 @@ def fuse_rankings(
         Every candidate once: the best place of each file by the files' scores, then the second places, and so on; equal scores by best
         rank, then by key, so the order is total.
     """
-    unit = 1 / (config.k + 1)
-    places: dict[tuple[str, ...], list[tuple[int, float, int, tuple[str, ...], Fused]]] = {}
+    k, unit = config.k, 1 / (config.k + 1)
+    files: dict[tuple[str, ...], list[_Entry]] = {}
     for candidate in candidates:
-        votes = candidate.votes
-        base = rrf_score(votes, weights, config.k)
-        bonus, boosts = _bonus(candidate, weights, cards, config, names)
-        score = base + bonus * unit
-        if candidate.key in damped:
+        key, votes = candidate.key, candidate.votes
+        if len(votes) == 1 and (candidate.definition is None or not names):  # most are: no agreement, no bonus
+            vote = votes[0]
+            score = base = weights[vote.expert] / (k + vote.rank)
+            agreeing, best, boosts = 1, vote.rank, ()
+        else:
+            base = rrf_score(votes, weights, k)
+            agreeing = len(independent_kinds(votes, cards, weights))
+            bonus, boosts = _bonus(candidate, agreeing, weights, config, names)
+            score = base + bonus * unit
+            best = min([v.rank for v in votes if weights[v.expert] > 0] or [v.rank for v in votes])
+        if key in damped:
             score *= 1 - config.test_penalty
-            boosts = (*boosts, "damped path")
-        best = votes[0].rank if len(votes) == 1 else min([v.rank for v in votes if weights[v.expert] > 0] or [v.rank for v in votes])
-        agreeing = 1 if len(votes) == 1 else len(independent_kinds(votes, cards, weights))
-        entry = (-agreeing if base > 0 else 0, -score, best, candidate.key, Fused(candidate, score, base, boosts))
-        places.setdefault(candidate.key[:3], []).append(entry)
+            boosts = (*boosts, DAMPED)
+        entry = (-agreeing if base > 0 else 0, -score, best, key, Fused(candidate, score, base, boosts))
+        file = key[:3]
+        if file in files:
+            files[file].append(entry)
+        else:
+            files[file] = [entry]
     ranked: list[tuple[bool, int, float, int, tuple[str, ...], Fused]] = []
-    for group in places.values():
+    for group in files.values():
         if len(group) == 1:
             _, minus, best, key, fused = group[0]
-            ranked.append((fused.score <= 0, 0, minus, best, key, fused))
+            ranked.append((minus >= 0, 0, minus, best, key, fused))
             continue
         group.sort()  # keys are unique, so the last member is never compared
-        of_file = _file_score([entry[-1] for entry in group], weights, config)
-        ranked += [(fused.score <= 0, depth, -of_file, best, key, fused) for depth, (_, _, best, key, fused) in enumerate(group)]
+        minus = -_file_score([entry[4] for entry in group], weights, config)
+        ranked += [(score >= 0, depth, minus, best, key, fused) for depth, (_, score, best, key, fused) in enumerate(group)]
     ranked.sort()
-    return [entry[-1] for entry in ranked]
+    return [entry[5] for entry in ranked]
+
+
+_Entry = tuple[int, float, int, tuple[str, ...], Fused]
+"""Minus the kinds that agree, minus the score, the best rank, the key: places of one file sort in this order."""
 
 
 def _bonus(
-    candidate: Candidate, weights: Mapping[str, float], cards: Mapping[str, ExpertCard], config: FusionConfig, names: Collection[str]
+    candidate: Candidate, agreeing: int, weights: Mapping[str, float], config: FusionConfig, names: Collection[str]
 ) -> tuple[float, tuple[str, ...]]:
     """What agreement and being the exact definition earn, in units of a first place, with the words for it."""
     bonus, boosts = 0.0, ()
-    if len(candidate.votes) > 1:
-        further = min(len(independent_kinds(candidate.votes, cards, weights)) - 1, MAX_CORROBORATIONS)
-        if further > 0:
-            bonus, boosts = further * config.corroboration_bonus, (f"corroborated x{further}",)
+    further = min(agreeing - 1, MAX_CORROBORATIONS)
+    if further > 0:
+        bonus, boosts = further * config.corroboration_bonus, (f"corroborated x{further}",)
     if names and candidate.definition is not None and is_exact_definition(candidate, names, weights):
         bonus, boosts = bonus + config.definition_bonus, (*boosts, "exact definition")
     return bonus, boosts
@@ -113,14 +125,16 @@ def _bonus(
 def _file_score(places: Sequence[Fused], weights: Mapping[str, float], config: FusionConfig) -> float:
     """The weighted RRF of a whole file, at each expert's best rank in it, with the best bonus and the damping of its places."""
     ranks: dict[str, int] = {}
+    best = 0.0
+    factor = 1 - config.test_penalty if DAMPED in places[0].boosts else 1.0
     for place in places:
+        best = max(best, place.score - place.base * factor)
         for vote in place.candidate.votes:
-            if vote.rank < ranks.get(vote.expert, MAX_RANK):
-                ranks[vote.expert] = vote.rank
-    base = sum([weights[expert] / (config.k + ranks[expert]) for expert in sorted(ranks)])
-    first = places[0]
-    factor = 1 - config.test_penalty if "damped path" in first.boosts else 1.0
-    return base * factor + max([place.score - place.base * factor for place in places])
+            expert, rank = vote.expert, vote.rank
+            if expert not in ranks or rank < ranks[expert]:
+                ranks[expert] = rank
+    k = config.k
+    return sum([weights[expert] / (k + ranks[expert]) for expert in sorted(ranks)]) * factor + best
 
 
 def is_exact_definition(candidate: Candidate, names: Collection[str], weights: Mapping[str, float]) -> bool:

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -21,30 +20,24 @@ from search_router.schema import Definition, FileFacts, Hit, Project
 
 FileKey = tuple[str, str]
 WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
+ODD_PATH = re.compile(r"^(?:[/.]|$)|[\\:]|/[/.]|/$")
+"""What a path must have to be anything but relative and normal already."""
 JACCARD_OF_A_CHUNK = 0.5
 
 
-_key_of = itemgetter(0)
+class Ranked(NamedTuple):
+    """One expert's hit with its 1-based rank and, for code, its lines as the file is now; a commit has the lines 0 to 0.
 
+    Hits of one file sort by their lines, then by expert and rank.
+    """
 
-class Place(NamedTuple):
-    """A hit on its canonical location; `definition` is the one that it is, or that encloses it."""
-
-    project: str
-    path: str
     start_line: int
     end_line: int
-    definition: Definition | None
-    stale: bool = False
-
-
-class Ranked(NamedTuple):
-    """One expert's hit with its 1-based rank and, for code, its place."""
-
     expert: str
     rank: int
     hit: Hit
-    place: Place | None
+    stale: bool = False
+    """It was seen in other bytes than the file has now, or beyond the file's end."""
 
 
 class Candidate(NamedTuple):
@@ -78,6 +71,8 @@ def normalise_path(raw: str, project: Project, projects: Sequence[Project], exis
     Accepts relative, absolute, `file://` and backslash forms. Backslashes separate only where no file has that literal name. None when
     the path lies in no visible project.
     """
+    if not ODD_PATH.search(raw):
+        return project.id, raw
     path = raw
     if path.startswith("file://"):
         path = unquote_to_bytes(path.removeprefix("file://").removeprefix("localhost")).decode("utf-8", "surrogateescape")
@@ -99,11 +94,12 @@ def normalise_path(raw: str, project: Project, projects: Sequence[Project], exis
 
 def normalise_range(hit: Hit) -> tuple[int, int]:
     """1-based closed (start, end) of a hit; a missing range is the first line, a missing end is the start."""
-    if hit.start_line is None:
+    start, end = hit.start_line, hit.end_line
+    if start is None:
         return 1, 1
     shift = 1 - hit.line_base
-    start = hit.start_line + shift
-    end = start if hit.end_line is None else hit.end_line + shift - hit.end_exclusive
+    start += shift
+    end = start if end is None else end + shift - hit.end_exclusive
     start = start if start > 1 else 1
     return start, end if end > start else start
 
@@ -131,17 +127,6 @@ def enclosing_definition(facts: FileFacts, start: int, end: int) -> Definition |
     return min(around, key=lambda d: (d.end_line - d.start_line, d.start_line, d.qualified), default=None)
 
 
-def place_hit(hit: Hit, key: FileKey, facts: FileFacts) -> Place:
-    """Put a hit on the file as it is now. A range beyond the end of the file, or an older content hash, makes it stale."""
-    start, end = normalise_range(hit)
-    lines = facts.line_count or 1
-    stale = start > lines or (hit.content_hash is not None and hit.content_hash != facts.content_hash)
-    if end > lines:
-        start, end = min(start, lines), lines
-    definition = enclosing_definition(facts, start, end) if facts.definitions and hit.start_line is not None else None
-    return Place(key[0], key[1], start, end, definition, stale)
-
-
 def identify(
     answers: Mapping[str, Sequence[Hit]],
     keys: Mapping[tuple[str, str], FileKey | None],
@@ -149,7 +134,7 @@ def identify(
     dropped: Dropped,
     silent: Collection[str] = (),
 ) -> list[Candidate]:
-    """Group every expert's hits into candidates, in an order that does not depend on who answered first.
+    """Group every expert's hits into candidates, in an order that does not depend on who answered first (and means nothing).
 
     Args:
         answers: expert id to its ranked hits.
@@ -159,62 +144,91 @@ def identify(
     """
     commits: dict[tuple[str, str], list[Ranked]] = defaultdict(list)
     defined: dict[tuple[FileKey, Definition], list[Ranked]] = defaultdict(list)
-    loose: dict[FileKey, list[_Span]] = defaultdict(list)
+    loose: dict[FileKey, list[Ranked]] = {key: [] for key in facts}
+    spots = {raw: (key, facts[key], loose[key]) for raw, key in keys.items() if key is not None and key in facts}
     for expert in sorted(answers):
         for rank, hit in enumerate(answers[expert], start=1):
             if hit.commit is not None:
-                commits[hit.project, hit.commit.commit].append(Ranked(expert, rank, hit, None))
+                commits[hit.project, hit.commit.commit].append(Ranked(0, 0, expert, rank, hit))
                 continue
-            key = keys.get((hit.project, hit.path or ""))
-            found = None if key is None else facts.get(key)
-            if key is None or found is None:
-                dropped.add("outside the workspace" if key is None else "no longer there")
+            raw = hit.project, hit.path or ""
+            spot = spots.get(raw)
+            if spot is None:
+                dropped.add("outside the workspace" if keys.get(raw) is None else "no longer there")
                 continue
-            place = place_hit(hit, key, found)
-            ranked = Ranked(expert, rank, hit, place)
-            if place.definition is not None:
-                defined[key, place.definition].append(ranked)
+            key, file, alone = spot
+            ranked = _place_hit(expert, rank, hit, file)
+            definition = None
+            if file.definitions and hit.start_line is not None:
+                definition = enclosing_definition(file, ranked.start_line, ranked.end_line)
+            if definition is None:
+                alone.append(ranked)
             else:
-                loose[key].append((place.start_line, place.end_line, expert, rank, ranked))
+                defined[key, definition].append(ranked)
 
     candidates = [
         Candidate(("commit", project, commit), project, None, None, None, None, best_votes(group))
         for (project, commit), group in commits.items()
     ]
     candidates += [code_candidate(key, definition, group, silent) for (key, definition), group in defined.items()]
-    for key, spans in loose.items():
-        candidates += [code_candidate(key, None, part, silent) for part in split_overlapping(spans, silent)]
-    return sorted(candidates, key=_key_of)
+    for key, hits in loose.items():
+        if hits:
+            candidates += _loose_candidates(key, hits, silent)
+    return candidates
 
 
-_Span = tuple[int, int, str, int, Ranked]
-"""First and last line, expert, rank (so that spans sort without a key function), and the hit itself."""
+def _place_hit(expert: str, rank: int, hit: Hit, file: FileFacts) -> Ranked:
+    """Put a hit on the file as it is now. A range beyond the end of the file, or an older content hash, makes it stale."""
+    start, end = normalise_range(hit)
+    lines, seen = file.line_count or 1, hit.content_hash
+    stale = start > lines or (seen is not None and seen != file.content_hash)
+    if end > lines:
+        start, end = min(start, lines), lines
+    return Ranked(start, end, expert, rank, hit, stale)
 
 
-def split_overlapping(spans: Sequence[_Span], silent: Collection[str] = ()) -> list[list[Ranked]]:
+def _loose_candidates(key: FileKey, hits: list[Ranked], silent: Collection[str]) -> list[Candidate]:
+    """The items of one file's hits outside any definition. Most stand alone, so that is the short way."""
+    project, path = key
+    found: list[Candidate] = []
+    for part in split_overlapping(hits, silent) if len(hits) > 1 else (hits,):
+        if len(part) == 1:
+            start, end, *_ = part[0]
+            found.append(Candidate(("code", project, path, str(start), ""), project, path, start, end, None, (part[0],)))
+        else:
+            found.append(code_candidate(key, None, part, silent))
+    return found
+
+
+def split_overlapping(hits: Sequence[Ranked], silent: Collection[str] = ()) -> list[list[Ranked]]:
     """Parts of the hits of one file whose line ranges overlap, directly or through each other.
 
     Hits of silent experts join the first part that they overlap; those that overlap none are split among themselves.
     """
+    ordered = sorted(hits)
     parts: list[list[Ranked]] = []
-    reaches: list[tuple[int, int]] = []
-    for start, end, expert, _, ranked in sorted(spans):
-        if expert in silent:
+    last = 0
+    for ranked in ordered:
+        if ranked.expert in silent:
             continue
-        if parts and start <= reaches[-1][1]:
+        if ranked.start_line <= last:
             parts[-1].append(ranked)
-            reaches[-1] = (reaches[-1][0], max(end, reaches[-1][1]))
         else:
             parts.append([ranked])
-            reaches.append((start, end))
-    alone: list[_Span] = []
-    for span in sorted(spans) if silent else ():
-        if span[2] in silent:
-            at = next((i for i, (first, last) in enumerate(reaches) if span[0] <= last and first <= span[1]), None)
+            last = 0
+        last = max(last, ranked.end_line)
+    if not silent:
+        return parts
+    reaches = [(part[0].start_line, max(r.end_line for r in part)) for part in parts]
+    alone: list[Ranked] = []
+    for ranked in ordered:
+        if ranked.expert in silent:
+            touching = (i for i, (first, last) in enumerate(reaches) if ranked.start_line <= last and first <= ranked.end_line)
+            at = next(touching, None)
             if at is None:
-                alone.append(span)
+                alone.append(ranked)
             else:
-                parts[at].append(span[4])
+                parts[at].append(ranked)
     return parts + (split_overlapping(alone) if alone else [])
 
 
@@ -237,21 +251,13 @@ def best_votes(group: Sequence[Ranked]) -> tuple[Ranked, ...]:
 
 def code_candidate(key: FileKey, definition: Definition | None, group: Sequence[Ranked], silent: Collection[str] = ()) -> Candidate:
     """One code item. Its range is the definition's when somebody pointed at the definition itself, else the best hit's own."""
-    if len(group) == 1 and definition is None:
-        start, end = _lines(group[0])
-        return Candidate(("code", *key, str(start), ""), key[0], key[1], start, end, None, (group[0],))
     votes = best_votes(group)
     if silent:
         group = [r for r in group if r.expert not in silent] or group
     focus = min(group, key=lambda v: (not v.hit.is_exact, v.rank, v.expert))
-    start, end = _lines(focus)
+    start, end = focus.start_line, focus.end_line
     whole = definition is not None and (any(r.hit.is_definition for r in group) or definition.end_line - definition.start_line < 80)
     if definition is not None and whole:
         start, end = definition.start_line, definition.end_line
-    name = (str(definition.start_line), definition.qualified) if definition is not None else (str(min(_lines(r)[0] for r in group)), "")
+    name = (str(definition.start_line), definition.qualified) if definition is not None else (str(min(r.start_line for r in group)), "")
     return Candidate(("code", *key, *name), key[0], key[1], start, end, definition, votes)
-
-
-def _lines(ranked: Ranked) -> tuple[int, int]:
-    assert ranked.place is not None
-    return ranked.place.start_line, ranked.place.end_line

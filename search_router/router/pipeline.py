@@ -170,12 +170,9 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
     with trace.stages.run("identify", sum(map(len, answers.values()))) as stage:
         by_id = {p.id: p for p in projects}
         keys: dict[tuple[str, str], FileKey | None] = {}
-        for hits in answers.values():
-            for hit in hits:
-                if hit.commit is None and (hit.project, hit.path or "") not in keys:
-                    project = by_id.get(hit.project)
-                    normal = normalise_path(hit.path or "", project, projects, lambda p: p.exists()) if project else None
-                    keys[hit.project, hit.path or ""] = normal
+        for name, path in dict.fromkeys([(h.project, h.path or "") for hits in answers.values() for h in hits if h.commit is None]):
+            project = by_id.get(name)
+            keys[name, path] = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
         left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - (time.perf_counter() - trace.started)
         facts, undefined = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id, max(0.05, left))
         if undefined:

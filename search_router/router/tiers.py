@@ -40,11 +40,9 @@ def sub_scores(candidate: Candidate, cards: Mapping[str, ExpertCard], rrf: float
 def freshness(votes: Sequence[Ranked], cards: Mapping[str, ExpertCard]) -> float | None:
     """Share of the sources that can tell whose content is what the file holds now; None when none can tell."""
     told = [
-        0.0 if vote.place is not None and vote.place.stale else 1.0
+        0.0 if vote.stale else 1.0
         for vote in votes
-        if vote.hit.content_hash is not None
-        or cards[vote.expert].freshness.startswith("live")
-        or (vote.place is not None and vote.place.stale)
+        if vote.hit.content_hash is not None or cards[vote.expert].freshness.startswith("live") or vote.stale
     ]
     return round(sum(told) / len(told), 3) if told else None
 

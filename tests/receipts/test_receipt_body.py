@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_router.canonical import canonical_bytes, digest
+from search_router.canonical import canonical_bytes, digest, tolerant_digest
 from search_router.errors import ReceiptError
-from search_router.receipts.body import ExpertFacts, ReceiptContext, build_statement, digest_answer, prepare_statement, refuse_floats
+from search_router.receipts.body import ExpertFacts, ReceiptContext, build_statement, digest_answer, prepare_statement
 from search_router.receipts.keys import SigningKey, question_digest
-from search_router.receipts.statement import Digest, Position, read_statement
+from search_router.receipts.statement import Digest, Position, parse_own_statement, read_statement
 from search_router.schema import Answer, BudgetReport, ConfigRef, ErrorReport, ExpertReport, ExpertStatus, ReceiptRef, Status
 from tests.receipts.samples import QUESTION, SNIPPET, make_answer, make_context, make_payload, request_digest
 
@@ -217,20 +217,39 @@ def test_text_that_is_not_unicode_can_be_signed() -> None:
     read_statement(payload(with_expert_report(status=ExpertStatus.CRASHED, reason="broke at \ud800")).encode())
 
 
-@pytest.mark.parametrize("value", [1.0, [0, {"a": [1.5]}], {"a": float("nan")}])
-def test_a_float_at_any_depth_is_refused(value: object) -> None:
+@pytest.mark.parametrize("text", [b"1.0", b'[0,{"a":[1.5]}]', b'{"a":NaN}', b"1e3"])
+def test_a_float_at_any_depth_is_refused_before_anything_is_signed(text: bytes) -> None:
     with pytest.raises(ReceiptError, match="float") as caught:
-        refuse_floats(value)
+        parse_own_statement(text)
 
     assert caught.value.code == "receipt-with-float"
 
 
-def test_a_float_from_the_context_is_refused_when_the_receipt_is_prepared() -> None:
-    answer = make_answer(1)
-    context = make_context(started_unix_us=1.5)
+def test_an_integer_that_two_readers_may_read_in_two_ways_is_refused_before_anything_is_signed() -> None:
+    with pytest.raises(ReceiptError) as caught:
+        parse_own_statement(b'{"a":9007199254740993}')
 
-    with pytest.raises(ReceiptError, match=r"predicate\.started_us"):
-        prepare_statement(answer, digest_answer(answer), request_digest(), context, KEY)
+    assert caught.value.code == "receipt-with-huge-integer"
+
+
+@given(st.lists(st.floats() | st.none(), min_size=4, max_size=4), st.floats() | st.none())
+def test_whatever_the_scores_an_item_is_bound_by_its_canonical_bytes(scores: list[float | None], native: float | None) -> None:
+    answer = make_answer(1)
+    item = answer.evidence[0]
+    given_scores: dict[str, float | None] = dict(zip(("rrf", "precision", "freshness", "scope"), (scores[0] or 0.0, *scores[1:]), strict=True))
+    item = item.model_copy(
+        update={
+            "scores": item.scores.model_copy(update=given_scores),
+            "sources": (item.sources[0].model_copy(update={"native_score": native}),),
+        }
+    )
+    answer = answer.model_copy(update={"evidence": (item,)})
+    dumped = answer.model_dump(mode="json", by_alias=True, exclude={"receipt"})
+
+    digests = digest_answer(answer)
+
+    assert (digests.response.method, digests.response.sha256) == tolerant_digest(dumped)
+    assert (digests.items[0].method, digests.items[0].sha256) == tolerant_digest(dumped["evidence"][0])
 
 
 def test_a_time_that_is_not_finite_is_refused() -> None:

@@ -76,12 +76,12 @@ def test_a_file_whose_name_really_has_a_backslash_keeps_it() -> None:
 
 def test_a_range_beyond_the_end_or_an_older_hash_makes_the_place_stale() -> None:
     (beyond,) = fuse({"ty": [Hit("demo", "src/b.py", 900, 950)]})
-    assert beyond.candidate.votes[0].place is not None and beyond.candidate.votes[0].place.stale
+    assert beyond.candidate.votes[0].stale
     assert (beyond.candidate.start_line, beyond.candidate.end_line) == (50, 50)
     (older,) = fuse({"ty": [Hit("demo", "src/b.py", 3, 3, content_hash="0" * 64)]})
-    assert older.candidate.votes[0].place is not None and older.candidate.votes[0].place.stale
+    assert older.candidate.votes[0].stale
     (same,) = fuse({"ty": [Hit("demo", "src/b.py", 3, 3, content_hash=FILES["demo", "src/b.py"].content_hash)]})
-    assert same.candidate.votes[0].place is not None and not same.candidate.votes[0].place.stale
+    assert not same.candidate.votes[0].stale
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**3), st.sampled_from([0, 1]), st.booleans())
