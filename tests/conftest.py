@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("router", deadline=None)  # a busy machine is no fault
+settings.load_profile("router")
 
 
 @pytest.fixture

@@ -153,6 +153,10 @@ class CodeSearchWeights(Section):
     """BM25 over its comments and docstrings."""
     stem: Weight
     """Its name consists of words of the question."""
+    path_cover: Weight
+    """The share of the question's information that its path has."""
+    name_cover: Weight
+    """The share that its best-fitting definition's name has, times how much of that name is the question's."""
     definition: Weight
     """It defines a name of the question."""
     size: Weight

@@ -236,7 +236,9 @@ def test_an_integer_that_two_readers_may_read_in_two_ways_is_refused_before_anyt
 def test_whatever_the_scores_an_item_is_bound_by_its_canonical_bytes(scores: list[float | None], native: float | None) -> None:
     answer = make_answer(1)
     item = answer.evidence[0]
-    given_scores: dict[str, float | None] = dict(zip(("rrf", "precision", "freshness", "scope"), (scores[0] or 0.0, *scores[1:]), strict=True))
+    given_scores: dict[str, float | None] = dict(
+        zip(("rrf", "precision", "freshness", "scope"), (scores[0] or 0.0, *scores[1:]), strict=True)
+    )
     item = item.model_copy(
         update={
             "scores": item.scores.model_copy(update=given_scores),

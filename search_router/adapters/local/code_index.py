@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from search_router.adapters.local.code_rank import centrality
-from search_router.adapters.local.code_segment import Floats, Segment
+from search_router.adapters.local.code_segment import Floats, Segment, SegmentFile
 from search_router.adapters.local.code_terms import FileTerms, unpack_terms
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
@@ -67,7 +67,7 @@ class ProjectCode:
 
 
 def _segment(files: list[IndexedFile]) -> Segment:
-    return Segment([(f.path, _terms(f)) for f in files])
+    return Segment([SegmentFile(f.path, _terms(f), tuple(d.name for d in f.syntax.definitions)) for f in files])
 
 
 def _terms(file: IndexedFile) -> FileTerms:

@@ -20,6 +20,8 @@ from search_router.config.schema import CodeSearchWeights
 K1: Final = 1.2
 B: Final = 0.75
 B_PATH: Final = 0.5
+SHARES: Final = frozenset({"stem", "path_cover", "name_cover"})
+"""Signals that are shares, 0 to 1, and so are not scaled to their best file."""
 DECAY: Final = 0.7
 DECAYED: Final = 8
 STRONG: Final = 0.3
@@ -62,13 +64,16 @@ def rank_files(
     """
     fields = _Fields(segments)
     chunk_scores = fields.bm25("body", "chunk_words", words, B, by_chunk=True)
+    information = fields.information(words)
     signals = {
         **_from_chunks(segments, chunk_scores),
         "body": fields.body_by_file(words),
         "path": fields.bm25("in_path", "path_size", words, B_PATH),
         "names": fields.bm25("names", "name_words", words, B),
         "comments": fields.bm25("comments", "comment_words", words, B),
-        "stem": fields.stem_exact(words),
+        "stem": fields.stem_exact(information),
+        "path_cover": fields.path_cover(information),
+        "name_cover": fields.name_cover(information),
         "size": [np.log1p(s.line_count) for s in segments],
     }
     table = weights.model_dump()
@@ -76,7 +81,7 @@ def rank_files(
     normal: dict[str, list[Floats]] = {}
     for name, values in signals.items():
         top = max((float((v * s.alive).max(initial=0.0)) for v, s in zip(values, segments, strict=True)), default=0.0)
-        normal[name] = [v / top if top > 0 else v for v in values] if name != "stem" else list(values)
+        normal[name] = [v / top if top > 0 else v for v in values] if name not in SHARES else list(values)
     normal["central"] = list(central)
     normal["definition"] = [
         np.array([defined.get(p, 0.0) for p in s.paths], np.float32) if defined else np.zeros(len(s), np.float32) for s in segments
@@ -169,24 +174,50 @@ class _Fields:
                     score += (idf * tf / (tf + K1 * (1 - B + B * s.file_words / max(average, 1e-9)))).astype(np.float32)
         return scores
 
-    def stem_exact(self, words: Mapping[str, float]) -> list[Floats]:
+    def information(self, words: Mapping[str, float]) -> dict[str, float]:
+        """Each word's share of the question's information: its weight times its idf over files, all of them 1 together."""
+        count = sum(int(s.alive.sum()) for s in self._segments)
+        bits = {word: _idf(count, _holders(self._segments, word)) * weight for word, weight in words.items()}
+        total = max(sum(bits.values()), 1e-9)
+        return {word: value / total for word, value in bits.items()}
+
+    def stem_exact(self, information: Mapping[str, float]) -> list[Floats]:
         """For files whose whole name consists of words of the question: the share of the question's information that the name has."""
-        segments = self._segments
-        count = sum(int(s.alive.sum()) for s in segments)
-        mass = [np.zeros(len(s), np.float32) for s in segments]
-        met = [np.zeros(len(s), np.float32) for s in segments]
-        total = 0.0
-        for word, weight in words.items():
-            information = _idf(count, _holders(segments, word)) * weight
-            total += information
-            for at, s in enumerate(segments):
+        found: list[Floats] = []
+        for s in self._segments:
+            mass, met = np.zeros(len(s), np.float32), np.zeros(len(s), np.float32)
+            for word, share in information.items():
                 docs, _ = _row(s.in_stem, s, word)
-                mass[at][docs] += information
-                met[at][docs] += 1
-        return [
-            np.where((m >= s.stem_size) & (s.stem_size > 0), v / max(total, 1e-9), 0) * s.alive
-            for v, m, s in zip(mass, met, segments, strict=True)
-        ]
+                mass[docs] += share
+                met[docs] += 1
+            found.append(np.where((met >= s.stem_size) & (s.stem_size > 0), mass, 0) * s.alive)
+        return found
+
+    def path_cover(self, information: Mapping[str, float]) -> list[Floats]:
+        """The share of the question's information that a file's path has."""
+        found: list[Floats] = []
+        for s in self._segments:
+            mass = np.zeros(len(s), np.float32)
+            for word, share in information.items():
+                mass[_row(s.in_path, s, word)[0]] += share
+            found.append(mass * s.alive)
+        return found
+
+    def name_cover(self, information: Mapping[str, float]) -> list[Floats]:
+        """For the file's definition that says it best: the share of the question's information in its name, times the share of the name's
+        words that are the question's."""
+        found: list[Floats] = []
+        for s in self._segments:
+            mass, met = np.zeros(len(s.name_owner), np.float32), np.zeros(len(s.name_owner), np.float32)
+            for word, share in information.items():
+                names, _ = _row(s.in_name, s, word)
+                mass[names] += share
+                met[names] += 1
+            best = np.zeros(len(s), np.float32)
+            hit = np.nonzero(met)[0]
+            np.maximum.at(best, s.name_owner[hit], mass[hit] * met[hit] / s.name_size[hit])
+            found.append(best * s.alive)
+        return found
 
 
 def _row(postings: Postings, segment: Segment, word: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:

@@ -6,14 +6,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_terms import FileTerms
-from search_router.adapters.local.code_words import count_words
+from search_router.adapters.local.code_words import count_words, parts_of
 
 Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.uint16]
@@ -42,32 +42,42 @@ class Postings:
         return self.docs[part], self.counts[part]
 
 
+class SegmentFile(NamedTuple):
+    """What a segment takes of a file: `names` are those of its definitions."""
+
+    path: str
+    terms: FileTerms
+    names: tuple[str, ...] = ()
+
+
 class Segment:
-    """Some files with their chunks. File and chunk numbers are its own, from 0.
+    """Some files with their chunks. File, chunk and name numbers are its own, from 0.
 
     Attributes:
         paths, chunks: by file number; chunk c of file f is number `first_chunk[f] + c`.
         owner: file number by chunk number. chunk_words, file_words: length in words.
+        name_owner, name_size: file number and length in words, by number of a definition's name.
     """
 
-    def __init__(self, files: Sequence[tuple[str, FileTerms]]) -> None:
-        self.paths = tuple(path for path, _ in files)
-        self.chunks: tuple[tuple[Chunk, ...], ...] = tuple(terms.chunks for _, terms in files)
-        self.line_count = np.array([terms.line_count for _, terms in files], np.float32)
-        self.first_chunk = np.cumsum([0, *(len(terms.chunks) for _, terms in files)])
+    def __init__(self, files: Sequence[SegmentFile]) -> None:
+        self.paths = tuple(file.path for file in files)
+        self.chunks: tuple[tuple[Chunk, ...], ...] = tuple(file.terms.chunks for file in files)
+        self.line_count = np.array([file.terms.line_count for file in files], np.float32)
+        self.first_chunk = np.cumsum([0, *(len(file.terms.chunks) for file in files)])
         self.owner: Ints = np.repeat(np.arange(len(files), dtype=np.int32), np.diff(self.first_chunk))
         self.number: dict[str, int] = {}
         self.alive = np.ones(len(files), np.bool_)
         self.roles: dict[str, npt.NDArray[np.bool_]] | None = None
         self._build(files)
 
-    def _build(self, files: Sequence[tuple[str, FileTerms]]) -> None:
+    def _build(self, files: Sequence[SegmentFile]) -> None:
         number = self.number
         fields: list[Ints] = [np.zeros(0, np.int32)]
         words: list[Ints] = [np.zeros(0, np.int32)]
         counts: list[Counts] = [np.zeros(0, np.uint16)]
         owners: list[Ints] = [np.zeros(0, np.int32)]
-        for at, (_, terms) in enumerate(files):
+        for at, file in enumerate(files):
+            terms = file.terms
             ids = np.fromiter((number.setdefault(w, len(number)) for w in terms.words), np.int32, len(terms.words))
             places = np.frombuffer(terms.places, np.uint32)
             fields.append(np.frombuffer(terms.fields, np.uint16).astype(np.int32))
@@ -78,6 +88,8 @@ class Segment:
         self.stem_words = [tuple(dict.fromkeys(count_words(stem_of(path)))) for path in self.paths]
         path_ids = [(number.setdefault(w, len(number)), at, n) for at, c in enumerate(self.path_words) for w, n in c.items()]
         stem_ids = [(number.setdefault(w, len(number)), at, 1) for at, c in enumerate(self.stem_words) for w in c]
+        names = [(at, tuple(dict.fromkeys(parts_of(name)))) for at, file in enumerate(files) for name in dict.fromkeys(file.names)]
+        name_ids = [(number.setdefault(w, len(number)), at, 1) for at, (_, parts) in enumerate(names) for w in parts]
         vocabulary = len(number)
         field, word, count, owner = np.concatenate(fields), np.concatenate(words), np.concatenate(counts), np.concatenate(owners)
         body = field >= 2
@@ -87,6 +99,9 @@ class Segment:
         self.names = Postings.build(word[field == 1], owner[field == 1], count[field == 1], vocabulary)
         self.in_path = _small(path_ids, vocabulary)
         self.in_stem = _small(stem_ids, vocabulary)
+        self.in_name = _small(name_ids, vocabulary)
+        self.name_owner: Ints = np.array([at for at, _ in names], np.int32)
+        self.name_size = np.array([len(parts) for _, parts in names], np.float32)
         self.stem_size = np.array([len(c) for c in self.stem_words], np.float32)
         files_count = len(files)
         self.chunk_words = np.bincount(chunk, count[body], len(self.owner)).astype(np.float32)

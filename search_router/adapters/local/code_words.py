@@ -45,6 +45,12 @@ def words_of(identifier: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+@functools.lru_cache(maxsize=262_144)
+def parts_of(name: str) -> tuple[str, ...]:
+    """The stemmed subtokens of a name, without the whole."""
+    return tuple(stem(part) for part in subtokens(name)) if len(name) <= MAX_IDENTIFIER else ()
+
+
 def count_words(text: str) -> Counter[str]:
     """How often each index word stands in a text."""
     counts: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from search_router.adapters.local.code_index import ProjectCode, find_legacy
 from search_router.adapters.local.code_rank import Admitted, RankedFile, centrality, rank_files
 from search_router.adapters.local.code_scope import admit_files
-from search_router.adapters.local.code_segment import Segment
+from search_router.adapters.local.code_segment import Segment, SegmentFile
 from search_router.adapters.local.code_terms import derive_terms, pack_terms
 from search_router.adapters.local.code_words import question_words
 from search_router.adapters.local.symbol_packing import compact_syntax
@@ -24,15 +24,16 @@ from search_router.schema import ExpertCall, QueryForm, SubQuery
 
 Files = dict[str, str]
 WEIGHTS = CodeSearchWeights(
-    strong=0.4, decayed=0.4, body=0.4, path=0.8, names=0.3, comments=0.3, stem=0.5, definition=1.0, size=0.4, central=0.4,
-    test_damping=0.5, prose_damping=0.3, foreign_damping=0.3, legacy_damping=0.4, internal_damping=0.1,
+    strong=0.4, decayed=0.4, body=0.4, path=0.8, names=0.3, comments=0.3, stem=0.5, path_cover=0.8, name_cover=0.6, definition=1.0,
+    size=0.4, central=0.4,
+    test_damping=0.5, prose_damping=0.3, foreign_damping=0.3, legacy_damping=0.5, internal_damping=0.1,
 )  # fmt: skip
 NONE = CodeSearchWeights.model_validate(dict.fromkeys(CodeSearchWeights.model_fields, 0.0))
 VOCABULARY = ("jar", "cookie", "parse", "socket", "retry", "token", "cache")
 
 
 def segment(files: Files) -> Segment:
-    return Segment([(path, derive_terms(text, "python", [])) for path, text in files.items()])
+    return Segment([SegmentFile(path, derive_terms(text, "python", [])) for path, text in files.items()])
 
 
 def indexed(files: Files) -> dict[str, IndexedFile]:
