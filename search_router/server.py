@@ -4,6 +4,7 @@ mcp_catalog   instructions, tools, schemas
 mcp_tools     one server object from one router
 mcp_stdio     standard input and output
 mcp_http      the two HTTP transports and their guards
+mcp_listener  the socket, uvicorn, and the bounds on connections
 
 `start.serve` opens a router and serves it; this module, which imports the SDK, is the slow part of that.
 """
@@ -15,7 +16,8 @@ import secrets
 from starlette.applications import Starlette
 
 from search_router.config.schema import HttpConfig
-from search_router.mcp_http import PATHS, HttpKind, bind, check_exposure, listen, mount_server, principal_of
+from search_router.mcp_http import PATHS, HttpKind, check_exposure, mount_server, principal_of
+from search_router.mcp_listener import bind, listen
 from search_router.mcp_stdio import run_on_wire
 from search_router.mcp_tools import NAME, create_server
 from search_router.router_api import Progress, RouterApi
@@ -69,4 +71,4 @@ async def serve_http(router: RouterApi, http: HttpConfig, kind: HttpKind, token:
         port: int = sock.getsockname()[1]
         app = build_http_app(router, http.model_copy(update={"port": port}), token, kind)
         host = f"[{http.host}]" if ":" in http.host and not http.host.startswith("[") else http.host
-        await listen(app, sock, f"http://{host}:{port}{PATHS[kind]}")
+        await listen(app, sock, f"http://{host}:{port}{PATHS[kind]}", http)

@@ -16,11 +16,13 @@ import pytest
 from mcp import Client
 from mcp.client.sse import sse_client
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from search_router import __version__
 from search_router.config.schema import HttpConfig
 from search_router.errors import ConfigError
-from search_router.mcp_http import allowed_callers, bind, listener_config
+from search_router.mcp_http import allowed_callers
+from search_router.mcp_listener import bind, listener_config
 from search_router.server import build_http_app
 from tests.fake_router import FakeRouter
 from tests.server_child import Child, running
@@ -252,9 +254,9 @@ async def test_header_values_are_read_without_the_spaces_around_them(door: str) 
 
 
 def test_uvicorn_parses_with_h11_whatever_is_installed() -> None:
-    config = listener_config(Starlette())
+    config = listener_config(Starlette(), HttpConfig(host="127.0.0.1", port=1, max_body_bytes=1024))
     config.load()
-    assert config.http_protocol_class.__name__ == "H11Protocol"
+    assert issubclass(config.http_protocol_class, H11Protocol)
     assert not config.access_log
     assert config.timeout_graceful_shutdown == 3
 
