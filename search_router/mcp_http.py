@@ -40,12 +40,15 @@ def principal_of(token: str | None) -> str:
 
 
 def check_exposure(http: HttpConfig, token: str | None) -> None:
-    """Refuse to be reachable from other machines without a token.
+    """Refuse to be reachable from other machines without a token, and anywhere with a token that nobody could send.
 
     Raises:
-        ConfigError: the host is not a loopback address and there is no token.
+        ConfigError: the token is nothing but white space, or the host is not a loopback address and there is no token.
     """
-    if not (token or "").strip() and not _is_loopback(http.host):
+    if token and not token.strip():
+        message = "is nothing but white space, which no client can send. Set a token, or unset the variable."
+        raise ConfigError((ConfigProblem("environment", 0, "SEARCH_ROUTER_TOKEN", message),))
+    if not token and not _is_loopback(http.host):
         message = f"{http.host!r} is reachable from other machines, so a bearer token is required. Set one, or use host 127.0.0.1."
         raise ConfigError((ConfigProblem("effective configuration", 0, "http.host", message),))
 
@@ -86,7 +89,7 @@ class TokenGuard:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._digest = hashlib.sha256(token.encode()).digest()
+        self._digest = hashlib.sha256(token.strip().encode()).digest()  # as it comes out of a header
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] == HEALTH_PATH or self._knows(Headers(scope=scope)):
