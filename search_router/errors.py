@@ -151,6 +151,10 @@ class FailureClass(StrEnum):
     INTERNAL = "internal"
 
 
+MAKE_READABLE = "Make them readable for this user, or ignore them in .gitignore if they are not to be searched."
+"""What to do where a search left files out."""
+
+
 class ExpertError(SearchRouterError):
     """Raised by an expert, caught at the fan-out boundary, reported in the answer and the receipt.
 
