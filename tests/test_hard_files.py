@@ -235,6 +235,7 @@ async def test_links_pipes_and_sockets_neither_block_nor_lead_outside(tmp_path: 
         assert time.perf_counter() - started < SECONDS
 
 
+@pytest.mark.behaviour("absence-with-unread-files-is-not-proven")
 @needs_readable_checkout
 async def test_an_unreadable_folder_and_file_are_said_and_the_rest_is_searched(tmp_path: Path) -> None:
     with directory_of_nobody() as folder:

@@ -26,6 +26,8 @@ class WorkspaceConfig(Section):
     """Group name to project ids."""
     submodules: bool = True
     """Whether submodules that are checked out are projects of their own."""
+    client_roots: bool = False
+    """Whether an older client over stdio is asked for its roots, where none are configured. The newest protocol has no roots."""
 
 
 class BudgetConfig(Section):
