@@ -29,6 +29,10 @@ def doctor(folder: Path, root: Path, **environ: str) -> tuple[int, list[dict[str
     return ended.code, [finding for finding in ended.json if not finding["ok"]]
 
 
+def open_to_all() -> None:
+    os.umask(0)
+
+
 def test_good_places_have_no_fault_and_no_trace_of_the_inspection_is_left(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert faults(home) == []
@@ -151,8 +155,8 @@ def test_other_commands_fail_and_say_how_to_go_on_without_the_projects_file(tmp_
 
 def test_every_state_directory_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo", {"a.py": "zebra = 1\n"})
-    assert run_cli(tmp_path, "search", "zebra", "--root", str(root), preexec=lambda: os.umask(0)).code == 0
-    assert run_cli(tmp_path, "search", "when was zebra introduced", "--root", str(root), preexec=lambda: os.umask(0)).code in (0, 1)
+    assert run_cli(tmp_path, "search", "zebra", "--root", str(root), preexec=open_to_all).code == 0
+    assert run_cli(tmp_path, "search", "when was zebra introduced", "--root", str(root), preexec=open_to_all).code in (0, 1)
     home = tmp_path / "home"
     modes = {p.relative_to(tmp_path).as_posix(): p.stat().st_mode & 0o777 for p in (home, *home.rglob("*")) if p.is_dir()}
     assert {"home", "home/cache", "home/keys", "home/receipts"} <= set(modes)
