@@ -15,6 +15,8 @@ import rfc8785
 Json = Any  # what json.loads returns; pyright has no recursive JSON type that rfc8785 accepts
 
 MAX_INTEGER = 2**53 - 1
+DESCRIBED_DEPTH, DESCRIBED_VALUES = 100, 100_000
+"""Of a value that no encoder takes, so much is described."""
 _PLAIN_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
@@ -101,17 +103,52 @@ def digest(value: Json) -> str:
     return sha256_hex(canonical_bytes(value))
 
 
-def tolerant_digest(value: Json) -> tuple[str, str]:
-    """(method, SHA-256 hex) of any decoded JSON value, also of one that has no canonical form.
+def tolerant_digest(value: object) -> tuple[str, str]:
+    """(method, SHA-256 hex) of any value; of one that has no canonical form too, and of one that is no JSON at all. Never raises.
 
     Method is `jcs`, or `ascii-json` (sorted keys, \\uXXXX escapes) for what RFC 8785 refuses, such as lone surrogates or NaN:
-    a rejected request must still be bound to its receipt.
+    a rejected request must still be bound to its receipt. What is no JSON goes in as JSON that describes it.
     """
     try:
         return "jcs", digest(value)
-    except ValueError:
-        text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=repr)
-        return "ascii-json", sha256_hex(text.encode("ascii"))
+    except (ValueError, TypeError, AttributeError):  # the last two are rfc8785's, for names that are no text
+        pass
+    try:
+        text = _ascii_json(value)
+    except (ValueError, TypeError, RecursionError):  # a number of thousands of digits or a circle; names of two kinds; nested too deeply
+        text = _ascii_json(_described(value, (), [DESCRIBED_VALUES]))
+    return "ascii-json", sha256_hex(text.encode("ascii"))
+
+
+def _ascii_json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=_describe_odd)
+
+
+def _described(value: object, above: tuple[int, ...], left: list[int]) -> Json:
+    """The value as JSON that the standard encoder takes. `above` are the containers around it, `left` how many values may still follow."""
+    left[0] -= 1
+    if left[0] < 0 or len(above) >= DESCRIBED_DEPTH or id(value) in above:
+        return "<more>"
+    around = (*above, id(value))
+    if isinstance(value, dict):
+        members = cast("dict[object, object]", value)
+        return {_described_name(name): _described(member, around, left) for name, member in members.items()}
+    if isinstance(value, list | tuple):
+        return [_described(item, around, left) for item in cast("list[object]", value)]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"<int {value:x}>"  # decimal digits are limited, these are not
+    return value if value is None or isinstance(value, str | float | bool) else _describe_odd(value)
+
+
+def _described_name(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    return f"<int {name:x}>" if isinstance(name, int) else _describe_odd(name)
+
+
+def _describe_odd(value: object) -> str:
+    """What kind of thing it is: its own words for itself could fail. Bytes are harmless."""
+    return repr(value) if type(value) is bytes else f"<{type(value).__name__}>"
 
 
 def normal_question(question: str) -> str:

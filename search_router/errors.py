@@ -86,15 +86,15 @@ class ConfigProblem:
 
 
 class ConfigError(SearchRouterError):
-    """All mistakes found in all layers, in reading order."""
+    """All mistakes found in all layers, in reading order; `remedy` is added to the usual one."""
 
     code = "invalid-config"
 
-    def __init__(self, problems: tuple[ConfigProblem, ...]) -> None:
+    def __init__(self, problems: tuple[ConfigProblem, ...], *, remedy: str = "") -> None:
         lines = "\n".join(f"  {p}" for p in problems)
         super().__init__(
             f"The configuration has {len(problems)} mistake(s):\n{lines}",
-            remedy="\nMend them, or run `search-router config check` to see them again.",
+            remedy=f"\nMend them, or run `search-router config check` to see them again. {remedy}".rstrip(),
         )
         self.problems = problems
 
@@ -149,6 +149,10 @@ class FailureClass(StrEnum):
     REJECTED = "rejected"
     SUSPECT_EMPTY = "suspect-empty"
     INTERNAL = "internal"
+
+
+MAKE_READABLE = "Make them readable for this user, or ignore them in .gitignore if they are not to be searched."
+"""What to do where a search left files out."""
 
 
 class ExpertError(SearchRouterError):

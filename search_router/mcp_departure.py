@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Generator
 
 import anyio
+import anyio.lowlevel
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -57,6 +58,31 @@ class DepartureWatch:
             return message
 
         await self._app({**scope, KEY: departure}, watched, send)
+
+
+class EarlyLeave:
+    """Middleware: what handles a request ends quietly when its client leaves before all of it has come.
+
+    Cancelled, because the SDK logs the exception that it would get instead, with a traceback, as a fault of ours.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_whole = False
+
+        async def watched() -> Message:
+            nonlocal is_whole
+            message = await receive()
+            if message["type"] == "http.disconnect" and not is_whole:
+                handling.cancel()
+                await anyio.lowlevel.checkpoint()
+            is_whole = is_whole or (message["type"] == "http.request" and not message.get("more_body", False))
+            return message
+
+        with anyio.CancelScope() as handling:
+            await self._app(scope, watched, send)
 
 
 def departure_of(request: object) -> Departure:

@@ -6,16 +6,11 @@ and cancellation. uvicorn parses with h11: httptools keeps trailing spaces of he
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import ipaddress
-import socket
-import sys
-from types import FrameType
 from typing import Any, Literal
 
-import uvicorn
 from mcp.server import Server
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http import EventStore
@@ -30,13 +25,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from search_router import __version__
 from search_router.config.schema import HttpConfig
 from search_router.errors import ConfigError, ConfigProblem
-from search_router.mcp_departure import DepartureWatch
+from search_router.mcp_departure import DepartureWatch, EarlyLeave
 
 HttpKind = Literal["http", "sse"]
 PATHS: dict[HttpKind, str] = {"http": "/mcp", "sse": "/sse"}
 HEALTH_PATH = "/healthz"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-GRACE_SECONDS = 3
 RETRY_MS = 500
 
 
@@ -46,12 +40,15 @@ def principal_of(token: str | None) -> str:
 
 
 def check_exposure(http: HttpConfig, token: str | None) -> None:
-    """Refuse to be reachable from other machines without a token.
+    """Refuse to be reachable from other machines without a token, and anywhere with a token that nobody could send.
 
     Raises:
-        ConfigError: the host is not a loopback address and there is no token.
+        ConfigError: the token is nothing but white space, or the host is not a loopback address and there is no token.
     """
-    if not (token or "").strip() and not _is_loopback(http.host):
+    if token and not token.strip():
+        message = "is nothing but white space, which no client can send. Set a token, or unset the variable."
+        raise ConfigError((ConfigProblem("environment", 0, "SEARCH_ROUTER_TOKEN", message),))
+    if not token and not _is_loopback(http.host):
         message = f"{http.host!r} is reachable from other machines, so a bearer token is required. Set one, or use host 127.0.0.1."
         raise ConfigError((ConfigProblem("effective configuration", 0, "http.host", message),))
 
@@ -92,7 +89,7 @@ class TokenGuard:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._digest = hashlib.sha256(token.encode()).digest()
+        self._digest = hashlib.sha256(token.strip().encode()).digest()  # as it comes out of a header
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] == HEALTH_PATH or self._knows(Headers(scope=scope)):
@@ -155,57 +152,5 @@ def mount_server(
     if token:
         app.add_middleware(TokenGuard, token=token)
     app.add_middleware(CallerGuard, settings=callers)
+    app.add_middleware(EarlyLeave)
     return app
-
-
-class _Listener(uvicorn.Server):
-    """uvicorn that says where it listens, and that ends with a return instead of raising the signal again, so that callers clean up."""
-
-    url: str = ""
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        sys.stderr.write(f"search-router: listening on {self.url}\n")
-        sys.stderr.flush()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit
-        self.should_exit = True
-
-
-def bind(http: HttpConfig) -> socket.socket:
-    """A listening socket on the configured host and port; port 0 takes a free one.
-
-    Raises:
-        ConfigError: the address is in use, not ours, or not an address.
-    """
-    host = http.host.strip("[]")
-    try:
-        return socket.create_server((host, http.port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512)
-    except OSError as error:
-        message = f"cannot listen on {http.host} port {http.port}: {error.strerror or error}. Choose another port, or 0 for any free one."
-        raise ConfigError((ConfigProblem("effective configuration", 0, "http.port", message),)) from error
-
-
-def listener_config(app: Starlette) -> uvicorn.Config:
-    """uvicorn with the h11 parser whatever else is installed, logging only what standard logging lets through."""
-    return uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        lifespan="on",
-        access_log=False,
-        log_config=None,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-
-
-async def listen(app: Starlette, sock: socket.socket, url: str) -> None:
-    """Serve until SIGTERM or SIGINT; running requests have GRACE_SECONDS to end, then they are cancelled and waited for briefly."""
-    listener = _Listener(listener_config(app))
-    listener.url = url
-    await listener.serve(sockets=[sock])
-    if running := set(listener.server_state.tasks):
-        await asyncio.wait(running, timeout=1)

@@ -24,6 +24,7 @@ from search_router import __version__
 from search_router.errors import ReceiptError, ReceiptNotFound, SearchRouterError
 from search_router.mcp_catalog import DESCRIPTION, INSTRUCTIONS, RECEIPT_TEMPLATE, TITLE, tools
 from search_router.mcp_departure import departure_of
+from search_router.mcp_roots import LIST_CHANGED, ClientRoots
 from search_router.router_api import Progress, RouterApi
 from search_router.schema import Edge, ReceiptRef, Status
 from search_router.wire_text import encodable, encodable_json
@@ -40,13 +41,15 @@ CallContext = ServerRequestContext[Any, Any]
 Handler = Callable[[CallContext, Mapping[str, Any]], Awaitable[types.CallToolResult]]
 
 
-def create_server(router: RouterApi, *, session: str | None = None, principal: str = "local") -> Server[dict[str, Any]]:
+def create_server(
+    router: RouterApi, *, session: str | None = None, principal: str = "local", roots: ClientRoots | None = None
+) -> Server[dict[str, Any]]:
     """A server that answers from this router, for any transport and both protocol eras.
 
     `session` names all of a process's calls (stdio); without it the name comes from the transport, see `session_of`.
-    `principal` goes into every receipt.
+    `principal` goes into every receipt. With `roots`, an older client's own roots decide what is searched for it.
     """
-    front = _Front(router, session, principal)
+    front = _Front(router, session, principal, roots)
     server = Server[dict[str, Any]](
         NAME,
         version=__version__,
@@ -61,6 +64,8 @@ def create_server(router: RouterApi, *, session: str | None = None, principal: s
         on_read_resource=front.read_resource,
     )
     server.middleware.append(accept_any_arguments)
+    if roots is not None:
+        server.add_notification_handler(LIST_CHANGED, types.NotificationParams, roots.forget)
     return server
 
 
@@ -97,8 +102,9 @@ def session_of(context: CallContext) -> str | None:
 class _Front:
     """The handlers of one server."""
 
-    def __init__(self, router: RouterApi, session: str | None, principal: str) -> None:
+    def __init__(self, router: RouterApi, session: str | None, principal: str, roots: ClientRoots | None) -> None:
         self._router = router
+        self._roots = roots
         self._session = session
         self._principal = principal
         self._handlers: dict[str, Handler] = {
@@ -147,8 +153,12 @@ class _Front:
             return _refusal(error.code, str(error))
         raise MCPError(code=types.CONNECTION_CLOSED, message="The client left before the answer.")
 
+    async def _router_for(self, context: CallContext) -> RouterApi:
+        return self._router if self._roots is None else await self._roots.router_for(context)
+
     async def _search(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
-        answer = await self._router.search(
+        router = await self._router_for(context)
+        answer = await router.search(
             raw, session=self._session or session_of(context), principal=self._principal, progress=_progress(context)
         )
         text = self._router.render(answer)
@@ -159,14 +169,16 @@ class _Front:
         return _result(context, text, answer, answer.receipt, is_error=refused)
 
     async def _fetch(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
-        answer = await self._router.fetch(raw, session=self._session or session_of(context), principal=self._principal)
+        router = await self._router_for(context)
+        answer = await router.fetch(raw, session=self._session or session_of(context), principal=self._principal)
         failed = not answer.items and bool(answer.problems)
         return _result(context, self._router.render_fetch(answer), answer, answer.receipt, is_error=failed)
 
     async def _registry(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
         if raw:
             return _refusal("invalid-request", f"expert_registry takes no arguments; leave out {_names(raw)}.")
-        answer = await self._router.registry()
+        router = await self._router_for(context)
+        answer = await router.registry()
         return _result(context, self._router.render_registry(answer), answer, None)
 
     async def _receipt(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:

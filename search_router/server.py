@@ -3,7 +3,9 @@
 mcp_catalog   instructions, tools, schemas
 mcp_tools     one server object from one router
 mcp_stdio     standard input and output
+mcp_roots     the roots that an older client announces
 mcp_http      the two HTTP transports and their guards
+mcp_listener  the socket, uvicorn, and the bounds on connections
 
 `start.serve` opens a router and serves it; this module, which imports the SDK, is the slow part of that.
 """
@@ -15,7 +17,9 @@ import secrets
 from starlette.applications import Starlette
 
 from search_router.config.schema import HttpConfig
-from search_router.mcp_http import PATHS, HttpKind, bind, check_exposure, listen, mount_server, principal_of
+from search_router.mcp_http import PATHS, HttpKind, check_exposure, mount_server, principal_of
+from search_router.mcp_listener import bind, listen
+from search_router.mcp_roots import ClientRoots
 from search_router.mcp_stdio import run_on_wire
 from search_router.mcp_tools import NAME, create_server
 from search_router.router_api import Progress, RouterApi
@@ -23,6 +27,7 @@ from search_router.standard_streams import Wire, claim_standard_streams
 
 __all__ = [
     "NAME",
+    "ClientRoots",
     "HttpKind",
     "Progress",
     "RouterApi",
@@ -45,12 +50,13 @@ def build_http_app(router: RouterApi, http: HttpConfig, token: str | None, kind:
     return mount_server(create_server(router, principal=principal_of(token)), http, token, kind)
 
 
-async def serve_stdio(router: RouterApi, wire: Wire | None = None) -> None:
+async def serve_stdio(router: RouterApi, wire: Wire | None = None, roots: ClientRoots | None = None) -> None:
     """Serve one client over standard input and output until it leaves or SIGTERM or SIGINT arrives.
 
-    Give `wire` when `claim_standard_streams` was entered earlier, so that nothing printed while starting can reach the client.
+    Give `wire` when `claim_standard_streams` was entered earlier, so that nothing printed while starting can reach the client. With
+    `roots`, what an older client announces decides what is searched.
     """
-    server = create_server(router, session=f"stdio:{secrets.token_hex(8)}")
+    server = create_server(router, session=f"stdio:{secrets.token_hex(8)}", roots=roots)
     if wire is not None:
         await run_on_wire(server, wire)
         return
@@ -69,4 +75,4 @@ async def serve_http(router: RouterApi, http: HttpConfig, kind: HttpKind, token:
         port: int = sock.getsockname()[1]
         app = build_http_app(router, http.model_copy(update={"port": port}), token, kind)
         host = f"[{http.host}]" if ":" in http.host and not http.host.startswith("[") else http.host
-        await listen(app, sock, f"http://{host}:{port}{PATHS[kind]}")
+        await listen(app, sock, f"http://{host}:{port}{PATHS[kind]}", http)

@@ -43,7 +43,9 @@ async def serve(transport: Literal["stdio", "sse", "http"], *, roots: Sequence[s
 
                 starting.close()
                 if transport == "stdio":
-                    await server.serve_stdio(router, wire)
+                    workspace = router.loaded.config.workspace
+                    asks = workspace.client_roots and not roots and not workspace.roots
+                    await server.serve_stdio(router, wire, server.ClientRoots(router) if asks else None)
                 else:
                     await server.serve_http(router, router.loaded.config.http, transport, os.environ.get("SEARCH_ROUTER_TOKEN"))
         finally:

@@ -22,7 +22,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Pro
 from mcp.shared.exceptions import MCPError
 
 from search_router.config.schema import HttpConfig
-from search_router.mcp_http import bind, listen, mount_server
+from search_router.mcp_http import mount_server
+from search_router.mcp_listener import bind, listen
 
 Context = ServerRequestContext[Any, Any]
 Result = types.CallToolResult | types.InputRequiredResult
@@ -425,7 +426,7 @@ async def main(port: int) -> None:
     with bind(http) as sock:
         http = http.model_copy(update={"port": sock.getsockname()[1]})
         app = mount_server(fixture_server(), http, None, events=RememberedEvents())
-        await listen(app, sock, f"http://127.0.0.1:{http.port}/mcp")
+        await listen(app, sock, f"http://127.0.0.1:{http.port}/mcp", http)
 
 
 if __name__ == "__main__":

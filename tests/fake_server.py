@@ -38,12 +38,20 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--token")
     parser.add_argument("--max-body-bytes", type=int, default=64 * 1024)
+    parser.add_argument("--max-connections", type=int, default=1000)
+    parser.add_argument("--header-timeout-ms", type=int, default=10_000)
     parser.add_argument("--noise", action="store_true")
     options = parser.parse_args()
     if options.kind == "stdio":
         anyio.run(serve_pipe, options.noise)
     else:
-        http = HttpConfig(host=options.host, port=options.port, max_body_bytes=options.max_body_bytes)
+        http = HttpConfig(
+            host=options.host,
+            port=options.port,
+            max_body_bytes=options.max_body_bytes,
+            max_connections=options.max_connections,
+            header_timeout_ms=options.header_timeout_ms,
+        )
         try:
             anyio.run(partial(serve_http, FakeRouter(), http, options.kind, options.token))
         except ConfigError as error:

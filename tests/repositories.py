@@ -1,5 +1,6 @@
 """Real git repositories for tests."""
 
+import codecs
 import contextlib
 import os
 import shutil
@@ -69,6 +70,8 @@ def unprivileged(path: Path) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
+    for encoding in ("ascii", "latin-1", "utf-16", "utf-32"):
+        codecs.lookup(encoding)  # one that cannot be imported now would be unknown for ever
     for found in (path, *path.rglob("*")):
         os.chown(found, NOBODY, NOBODY, follow_symlinks=False)
     home = os.environ.get("HOME")

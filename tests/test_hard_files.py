@@ -235,12 +235,15 @@ async def test_links_pipes_and_sockets_neither_block_nor_lead_outside(tmp_path: 
         assert time.perf_counter() - started < SECONDS
 
 
+@pytest.mark.behaviour("absence-with-unread-files-is-not-proven")
 @needs_readable_checkout
-async def test_an_unreadable_folder_and_file_are_said_and_the_rest_is_searched() -> None:
+async def test_an_unreadable_folder_and_file_are_said_and_the_rest_is_searched(tmp_path: Path) -> None:
     with directory_of_nobody() as folder:
+        environ(folder)
         root = make_repository(folder / "repo", {"a.py": DEFINED.format("zebra_open"), "locked/b.py": DEFINED.format("zebra_locked")})
         write_files(root, {"closed/c.py": DEFINED.format("zebra_closed"), "secret.py": DEFINED.format("zebra_secret")})
-        environ(folder)
+        async with over(tmp_path, make_repository(tmp_path / "other", {"a.py": "A = 1\n"})) as router:
+            await ask(router, "zebra_open")  # what is loaded once may lie where another user cannot go
         with unprivileged(folder):
             for name, mode in (("locked", 0), ("closed", 0), ("secret.py", 0)):
                 (root / name).chmod(mode)
@@ -252,11 +255,50 @@ async def test_an_unreadable_folder_and_file_are_said_and_the_rest_is_searched()
                     assert "could not be read" in said  # grep
                     assert "unreadable" in said  # symbols
                     nothing = await ask(router, "zebra_secret")
-                    assert nothing.status.value == "empty"
-                    assert any("could not be read" in note for note in nothing.notes)
+                    assert (nothing.status.value, nothing.evidence) == ("failed", ())
+                    assert {status_of(nothing, name)[0] for name in ("grep", "symbols")} == {ExpertStatus.SUSPECT_EMPTY}
+                    told = router.render(nothing)
+                    assert "Nothing was found, and absence is not proven: " in told
+                    assert "3 path(s) could not be read (the first: " in told
+                    assert "Make them readable" in told
+                    elsewhere = await ask(router, "zebra_secret", scope={"path": "a.py"})
+                    assert elsewhere.empty_reason is EmptyReason.NO_MATCHES
+                    assert not any("absence" in note for note in elsewhere.notes)
+                    inside = await ask(router, '"zebra_locked"', scope={"path": "locked/b.py"})
+                    assert inside.status.value == "failed"
+                    assert "cannot be seen" in router.render(inside)
+                async with over(folder, root, flags=("experts.grep.enabled=false", "experts.symbols.enabled=false")) as router:
+                    alone = await ask(router, "quagga", intent="conceptual")
+                    assert status_of(alone, "codesearch")[0] is ExpertStatus.SUSPECT_EMPTY
             finally:
                 for name in ("locked", "closed", "secret.py"):
                     (root / name).chmod(0o700)
+
+
+@needs_readable_checkout
+async def test_what_was_indexed_and_may_not_be_read_any_more_is_no_proof_of_absence(tmp_path: Path) -> None:
+    with directory_of_nobody() as folder:
+        root = make_repository(folder / "repo", {"a.py": "A = 1\n", "secret.py": DEFINED.format("zebra_secret")})
+        environ(folder)
+        async with over(folder, root) as router:
+            assert only(await ask(router, "zebra_secret")).path == "secret.py"
+            with unprivileged(folder):
+                (root / "secret.py").chmod(0)
+                answer = await router.search({"question": "zebra_secret", "scope": {"path": "secret.py"}})
+            assert answer.evidence == ()
+            assert "absence is not proven" in router.render(answer)
+
+
+async def test_where_one_expert_could_read_everything_the_answer_is_empty_and_says_that_absence_is_not_proven(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo", {"a.py": DEFINED.format("zebra_open")})
+    (root / "wide.py").write_bytes("zebra_wide = 1\n".encode("utf-32"))
+    async with over(tmp_path, root) as router:
+        answer = await ask(router, '"zebra absent"')
+        assert (answer.status.value, answer.empty_reason) == ("empty", EmptyReason.NO_MATCHES)
+        told = router.render(answer)
+        assert "absence is not proven: grep suspect-empty" in told
+        assert "1 file(s) are UTF-32" in told
+        assert only(await ask(router, "zebra_wide")).path == "wide.py"  # by symbols, which reads it
 
 
 # ------------------------------------------------------------------ odd repositories

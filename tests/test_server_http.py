@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -16,12 +17,15 @@ import pytest
 from mcp import Client
 from mcp.client.sse import sse_client
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from search_router import __version__
 from search_router.config.schema import HttpConfig
 from search_router.errors import ConfigError
-from search_router.mcp_http import allowed_callers, bind, listener_config
+from search_router.mcp_http import allowed_callers
+from search_router.mcp_listener import bind, listener_config
 from search_router.server import build_http_app
+from tests.command_line import run_cli
 from tests.fake_router import FakeRouter
 from tests.server_child import Child, running
 
@@ -252,9 +256,9 @@ async def test_header_values_are_read_without_the_spaces_around_them(door: str) 
 
 
 def test_uvicorn_parses_with_h11_whatever_is_installed() -> None:
-    config = listener_config(Starlette())
+    config = listener_config(Starlette(), HttpConfig(host="127.0.0.1", port=1, max_body_bytes=1024))
     config.load()
-    assert config.http_protocol_class.__name__ == "H11Protocol"
+    assert issubclass(config.http_protocol_class, H11Protocol)
     assert not config.access_log
     assert config.timeout_graceful_shutdown == 3
 
@@ -264,6 +268,27 @@ def test_a_host_that_others_can_reach_needs_a_token(host: str) -> None:
     with pytest.raises(ConfigError, match="a bearer token is required"):
         build_http_app(FakeRouter(), HttpConfig(host=host, port=1, max_body_bytes=1024), None)
     assert build_http_app(FakeRouter(), HttpConfig(host=host, port=1, max_body_bytes=1024), TOKEN)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+@pytest.mark.parametrize("token", [" ", "\t\n", "\u00a0\u2003"])
+def test_a_token_of_white_space_is_refused_at_start_wherever_it_listens(host: str, token: str) -> None:
+    with pytest.raises(ConfigError, match="SEARCH_ROUTER_TOKEN: is nothing but white space"):
+        build_http_app(FakeRouter(), HttpConfig(host=host, port=1, max_body_bytes=1024), token)
+
+
+def test_an_empty_token_is_none() -> None:
+    http = HttpConfig(host="0.0.0.0", port=1, max_body_bytes=1024)
+    with pytest.raises(ConfigError, match="a bearer token is required"):
+        build_http_app(FakeRouter(), http, "")
+    assert build_http_app(FakeRouter(), http.model_copy(update={"host": "127.0.0.1"}), "")
+
+
+def test_the_command_refuses_a_blank_token_with_the_exit_code_of_the_configuration(tmp_path: Path) -> None:
+    ended = run_cli(tmp_path, "serve", "--transport", "http", "--port", "0", environ={"SEARCH_ROUTER_TOKEN": "  "})
+    assert ended.code == 5
+    assert "SEARCH_ROUTER_TOKEN" in ended.stderr
+    assert "listening" not in ended.stderr
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost"])

@@ -19,7 +19,7 @@ from search_router.config.keys import KeyPath, as_array, as_table, dotted, is_se
 from search_router.config.layers import MAX_PROBLEMS, NOTHING, Finding, Layer, LayerName, Merged, lay_over, remove
 from search_router.config.mistakes import MISSING, describe, judge
 from search_router.config.schema import Config
-from search_router.config.sources import read_environment, read_file, read_flags, read_packaged
+from search_router.config.sources import PROJECT_SWITCH, read_environment, read_file, read_flags, read_packaged, read_project
 from search_router.config.state import StatePaths, absolute, find_state_paths, find_user_file
 from search_router.config.trust import keep_trusted
 from search_router.errors import ConfigError, ConfigProblem
@@ -100,7 +100,7 @@ def load_config(
     trusted = lay_over(lay_over(NOTHING, default.values, 0), user.values, 1).tree
 
     root = _first_root(roots, (flag_layer, read_environment(environ, trusted)[0], user, default))
-    project = read_file(LayerName.PROJECT, root / PROJECT_FILE, required=False)
+    project, left_out = read_project(root / PROJECT_FILE, environ)
     chosen_names = {name: value for name, value in project.values.items() if name != "experts"}
     environment, notes = read_environment(environ, lay_over(Merged(trusted, {}), chosen_names, 0).tree)
     experts = frozenset(name for layer in (default, user, environment, flag_layer) for name in as_table(layer.values.get("experts")) or {})
@@ -116,7 +116,7 @@ def load_config(
         hash=digest(per_mille(config.model_dump(mode="json"))),
         paths=find_state_paths(config.receipts, environ, user_path),
         root=root,
-        notes=notes,
+        notes=(*left_out, *notes),
         layers=tuple(assembly.layers),
         origins=assembly.merged.origins,
     )
@@ -207,8 +207,15 @@ class _Assembly:
                     break
                 self._note(path, message, self.merged)
         if self._problems or config is None:
-            raise ConfigError(tuple(self._in_reading_order()))
+            raise ConfigError(tuple(self._in_reading_order()), remedy=self._way_round())
         return config
+
+    def _way_round(self) -> str:
+        """How to go on without a project's file that has mistakes: whoever wrote it need not be the one who runs us."""
+        project = next((layer.source for layer in self.layers if layer.name is LayerName.PROJECT), None)
+        if project is None or all(problem.source != project for _, problem in self._problems):
+            return ""
+        return f"{project} comes with the repository; {PROJECT_SWITCH}=off goes on without it."
 
     def _was_refused(self, path: KeyPath) -> bool:
         return any(path[:end] in self._refused for end in range(1, len(path) + 1))

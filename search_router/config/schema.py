@@ -26,6 +26,8 @@ class WorkspaceConfig(Section):
     """Group name to project ids."""
     submodules: bool = True
     """Whether submodules that are checked out are projects of their own."""
+    client_roots: bool = False
+    """Whether an older client over stdio is asked for its roots, where none are configured. The newest protocol has no roots."""
 
 
 class BudgetConfig(Section):
@@ -103,6 +105,10 @@ class HttpConfig(Section):
     """Further Host header values; loopback names are always allowed."""
     allowed_origins: tuple[str, ...] = ()
     max_body_bytes: int = Field(ge=1024, le=64 * 2**20)
+    max_connections: int = Field(default=1000, ge=8, le=1_000_000)
+    """At most so many open at once; fewer where the limit of open files is lower. Then silent ones make room, else the answer is 503."""
+    header_timeout_ms: int = Field(default=10_000, ge=100, le=600_000)
+    """A connection that has not sent the whole head of a request by then is closed."""
 
 
 class ExpertConfig(Section):

@@ -10,6 +10,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +27,10 @@ MAX_INTEGER = 2**53 - 1
 """RFC 8785 has no larger integers, and every value is hashed."""
 
 PREFIX = "SEARCH_ROUTER_"
-RESERVED = frozenset({"SEARCH_ROUTER_CONFIG", "SEARCH_ROUTER_HOME", "SEARCH_ROUTER_KEY", "SEARCH_ROUTER_TOKEN", "SEARCH_ROUTER_LIFELINE"})
+PROJECT_SWITCH = "SEARCH_ROUTER_PROJECT_CONFIG"
+RESERVED = frozenset(
+    {"SEARCH_ROUTER_CONFIG", "SEARCH_ROUTER_HOME", "SEARCH_ROUTER_KEY", "SEARCH_ROUTER_TOKEN", "SEARCH_ROUTER_LIFELINE", PROJECT_SWITCH}
+)
 
 _UNSOUND_TEXT = "a NUL character or bytes that are not UTF-8"
 _LINE = re.compile(r"\s*\(at line (\d+), column \d+\)$")
@@ -57,6 +61,19 @@ def read_file(name: LayerName, path: Path, *, required: bool) -> Layer:
     if len(data) > MAX_FILE_BYTES:
         return _unreadable(name, path, f"is larger than {MAX_FILE_BYTES} bytes")
     return parse_layer(name, str(path), data)
+
+
+def read_project(path: Path, environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
+    """The layer of a project's own file, and a note where it is there and switched off by SEARCH_ROUTER_PROJECT_CONFIG=off."""
+    wanted = environ.get(PROJECT_SWITCH, "").strip().lower()
+    if wanted == "off":
+        there = os.path.lexists(path)
+        return Layer(LayerName.PROJECT, str(path)), (f"{path} was not read: {PROJECT_SWITCH} is off.",) if there else ()
+    layer = read_file(LayerName.PROJECT, path, required=False)
+    if wanted not in ("", "on"):
+        wrong = ConfigProblem(str(LayerName.ENVIRONMENT), 0, PROJECT_SWITCH, "must be on or off")
+        layer = replace(layer, problems=(*layer.problems, wrong))
+    return layer, ()
 
 
 def parse_layer(name: LayerName, source: str, data: bytes) -> Layer:

@@ -6,13 +6,13 @@ SHA-256), `project@commit:sha` for a commit. Path bytes outside the URL-safe set
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
+from search_router.adapters.local.textfile import decode_path, encode_path
 from search_router.canonical import sha256_hex
 from search_router.config.schema import OutputConfig
 from search_router.errors import EvidenceError
@@ -45,7 +45,7 @@ class CommitAddress:
 
 
 def code_id(project: str, path: str, start: int, end: int, content_hash: str) -> str:
-    return f"{project}/{quote(os.fsencode(path), safe=ID_SAFE)}#L{start}-L{end}@{content_hash[:HASH_DIGITS]}"
+    return f"{project}/{quote(encode_path(path), safe=ID_SAFE)}#L{start}-L{end}@{content_hash[:HASH_DIGITS]}"
 
 
 def commit_id(project: str, commit: str) -> str:
@@ -55,7 +55,7 @@ def commit_id(project: str, commit: str) -> str:
 def parse_evidence_id(text: str) -> CodeAddress | CommitAddress:
     """The address in an id. Raises EvidenceError `bad-evidence-id` for anything that search_knowledge did not make."""
     if found := CODE_ID.match(text):
-        path = os.fsdecode(unquote_to_bytes(found["path"]))
+        path = decode_path(unquote_to_bytes(found["path"]))
         return CodeAddress(found["project"], path, int(found["start"]), int(found["end"]), found["hash"])
     if found := COMMIT_ID.match(text):
         return CommitAddress(found["project"], found["commit"])
@@ -66,7 +66,7 @@ def parse_evidence_id(text: str) -> CodeAddress | CommitAddress:
 
 def readable_path(path: str) -> str:
     """A path as text: bytes that are not UTF-8 are shown as \\xNN."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return encode_path(path).decode("utf-8", "backslashreplace")
 
 
 def make_evidence(

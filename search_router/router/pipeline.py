@@ -14,7 +14,7 @@ from search_router.adapters.local.languages import is_generated_path, is_test_pa
 from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
 from search_router.config.schema import Config
-from search_router.errors import ExpertError, RequestError, RequestRejected
+from search_router.errors import MAKE_READABLE, ExpertError, RequestError, RequestRejected
 from search_router.router.classify import classify
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
@@ -77,6 +77,8 @@ class Trace:
     plan: Plan | None = None
     replies: tuple[Reply, ...] = ()
     notes: list[str] = field(default_factory=list[str])
+    dropped: str = ""
+    """Hits that were left out, by reason."""
 
     def answer(self, status: Status, **fields: Any) -> Answer:
         """The answer as far as the request came."""
@@ -185,6 +187,7 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
         stage.out = len(found)
         if dropped.counts:
             stage.reason = f"left out: {dropped}"
+            trace.dropped = str(dropped)
     return found, facts
 
 
@@ -244,14 +247,19 @@ async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Ans
     answered = [r for r in trace.replies if r.status in ANSWERED]
     failed = [r for r in trace.replies if r.status not in ANSWERED]
     if not answered:
+        doubtful = all(r.status is ExpertStatus.SUSPECT_EMPTY for r in failed)
         error = ErrorReport(
             code="all-experts-failed",
-            message="No expert could answer: " + "; ".join(f"{r.call.expert} {r.status.value} ({r.reason})" for r in failed) + ".",
-            remedy="Raise budget.latency_ms if they timed out, else run `search-router doctor`.",
+            message=("Nothing was found, and absence is not proven: " if doubtful else "No expert could answer: ")
+            + "; ".join(f"{r.call.expert} {r.status.value} ({r.reason})" for r in failed)
+            + ".",
+            remedy=MAKE_READABLE if doubtful else "Raise budget.latency_ms if they timed out, else run `search-router doctor`.",
         )
         return trace.answer(Status.FAILED, empty_reason=EmptyReason.ALL_EXPERTS_FAILED, error=error)
     if failed:
         trace.notes.append("absence is not proven: " + ", ".join(f"{r.call.expert} {r.status.value}" for r in failed))
+    if trace.dropped:
+        trace.notes.append(f"absence is not proven: hits were left out, because their files could not be read ({trace.dropped})")
     if trace.plan is not None and any(e.reason.startswith(ONE_SUFFICES) for e in trace.plan.skipped):
         only = ", ".join(r.call.expert for r in answered)
         trace.notes.append(f'only {only} was asked, for a symbol in a known file; put the name in "quotes" to search the text as well')

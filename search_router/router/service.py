@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import secrets
 import time
@@ -76,6 +77,8 @@ class Router:
         self._health = HealthWatch(experts, workspace.projects)
         self._libraries: tuple[float, frozenset[str]] = (0.0, frozenset())
         self._catalog = LibraryCatalog()
+        self._answer_notes: tuple[str, ...] = ()
+        self._views: list[Router] = []
 
     async def prepare(self) -> None:
         """Look at experts and libraries now, so that the first request need not. Safe to leave out."""
@@ -84,6 +87,28 @@ class Router:
     async def aclose(self) -> None:
         """Stop what runs in the background; `open_router` does it."""
         await self._health.aclose()
+        for view in self._views:
+            await view.aclose()
+
+    async def within(self, roots: Sequence[Path], note: str = "") -> Router:
+        """The same router over these roots (none: its own), with a note on each of its answers. It ends with this one.
+
+        Experts, index and receipts are shared; what is searched, and the health of experts there, are its own.
+
+        Raises:
+            WorkspaceError: a root cannot be searched, or configured names and groups do not fit.
+        """
+        view = copy.copy(self)
+        if roots:
+            view.workspace = await discover_workspace(self.loaded.config.workspace, roots)
+            view.notes = (*self.loaded.notes, *view.workspace.notes)
+        view.notes = (*view.notes, note) if note else view.notes
+        view._answer_notes = (*self._answer_notes, note) if note else self._answer_notes
+        view._health = HealthWatch(view.experts, view.workspace.projects)
+        view._libraries = (0.0, frozenset())
+        view._views = []
+        self._views.append(view)
+        return view
 
     async def search(
         self,
@@ -102,7 +127,7 @@ class Router:
         """
         given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, SearchRequest) else raw
         caller = Caller(session, principal)
-        trace = Trace(await self._surroundings())
+        trace = Trace(await self._surroundings(), notes=list(self._answer_notes))
         try:
             answer = await run_request(trace, given, progress)
         except anyio.get_cancelled_exc_class():

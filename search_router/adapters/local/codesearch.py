@@ -15,6 +15,7 @@ from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_words import names_in, question_words, words_of
 from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date
+from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.config.schema import CodeSearchConfig
@@ -69,6 +70,8 @@ class CodeSearchExpert:
                 hits += self._rank(project, code, words, call)
         if behind and not hits and len(behind) == len(call.projects) - len(ready.failures):
             raise ExpertError(FailureClass.TIMEOUT, "The index is being built; building goes on.", remedy="Ask again.")
+        if not hits:
+            ready.raise_doubt(frozenset(LANGUAGES))
         hits.sort(key=lambda h: (-h[0], h[1].project, h[1].path or ""))
         return ExpertResult(
             hits=tuple(hit for _, hit in hits[: call.limit]),

@@ -6,18 +6,21 @@ It reads the work tree by git's own rules. It cannot read UTF-16 files and knows
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from search_router.adapters.local.git import ENVIRONMENT, git_argv, git_failure
-from search_router.adapters.local.grep_matches import LINE_KEPT, LineMatch, MatchEvent, cut_line, for_system
+from search_router.adapters.local.grep_matches import LINE_KEPT, LineMatch, MatchEvent, Unread, cut_line, for_system
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.adapters.process import Finished
 from search_router.errors import ExpertError, FailureClass
 
 # The C locale would read bytes: case folding and \w beyond ASCII need a UTF-8 one.
 GIT_GREP_ENVIRONMENT = {**ENVIRONMENT, "LC_ALL": "C.UTF-8"}
-GIT_GREP_NOTE = "git grep searched here, because ripgrep is not installed: UTF-16 files are not searched"
+_UNREAD = re.compile(r"^(?:warning|error): (?:[a-z ]*)?'?(.*?)/?'?: ([^:]*)$")
+_GONE = "No such file or directory"
+GIT_GREP_NOTE = "git grep searched here, because ripgrep is not installed: UTF-16 and UTF-32 files are not searched"
 
 
 def git_grep_listing(*, threads: int, is_git: bool, tracked_only: bool = False) -> list[str]:
@@ -71,6 +74,12 @@ def judge_git_grep(root: Path, code: int, stderr: str, *, found: bool) -> str | 
     if found:
         return f"git grep ended with exit code {code}: {first[:200]}"
     raise git_failure(root, Finished(code, b"", stderr))
+
+
+def unread_by_git_grep(stderr: str) -> tuple[Unread, ...]:
+    """Files and directories that it could not read. One that has gone meanwhile hides nothing."""
+    found = (_UNREAD.match(line) for line in stderr.splitlines())
+    return tuple(Unread(each[1], each[2]) for each in found if each is not None and each[2] != _GONE)
 
 
 class GitGrepReader:

@@ -18,13 +18,13 @@ from search_router.adapters.local.git_grep import GIT_GREP_NOTE
 from search_router.adapters.local.grep_census import Census
 from search_router.adapters.local.grep_engine import Engine, EngineChoice, choose_engine
 from search_router.adapters.local.grep_matches import is_utf8
-from search_router.adapters.local.grep_nothing import explain_nothing
+from search_router.adapters.local.grep_nothing import count_utf_32, explain_nothing
 from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, read_patterns
 from search_router.adapters.local.grep_rank import Place, Tally, rank_places
 from search_router.adapters.local.grep_run import WORD_MATCHES, Allowance, ProjectRun, RunReport, Target
 from search_router.adapters.local.grep_scope import globs_for_language, has_parent_ignore_file, holds_scope, nested_roots, read_scope_path
 from search_router.config.schema import GrepConfig
-from search_router.errors import ExpertError, FailureClass
+from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project
 
 PARALLEL_PROJECTS = 2
@@ -87,8 +87,9 @@ class GrepExpert:
                 reading = await self._read_best(engine, searchable, call, reading)
         reading.is_late = in_time.cancelled_caught
         _raise_failure(reading, targets, call.budget_ms)
-        if not reading.tally.files and not reading.is_late:
-            notes += await self._explain(engine, targets, reading)
+        if not reading.tally.files:
+            notes += [] if reading.is_late else await self._explain(engine, targets, reading)
+            _raise_doubt(reading)
         return _answer(engine, call, reading, len(targets), notes)
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
@@ -163,6 +164,7 @@ class GrepExpert:
             for target in targets[:EXPLAINED_PROJECTS]:
                 if report := reading.reports.get(target.project.id):
                     notes += await explain_nothing(engine, self._config, target, report)
+                    report.utf_32 = await count_utf_32(engine, self._config, target)
         return notes
 
 
@@ -214,6 +216,23 @@ def _raise_failure(reading: _Reading, targets: Sequence[Target], budget_ms: int)
         )
 
 
+def _raise_doubt(reading: _Reading) -> None:
+    """Nothing was found: where some files could not be read, that proves nothing."""
+    unread = [each for report in reading.reports.values() for each in report.unread]
+    utf_32 = sum(report.utf_32 for report in reading.reports.values())
+    doubts: list[str] = []
+    if unread:
+        doubts.append(f"{len(unread)} path(s) could not be read (the first: {unread[0].path}: {unread[0].reason})")
+    if utf_32:
+        doubts.append(f"{utf_32} file(s) are UTF-32, which ripgrep does not read")
+    if doubts:
+        raise ExpertError(
+            FailureClass.SUSPECT_EMPTY,
+            f"Found nothing, but {' and '.join(doubts)}, so absence is not proven.",
+            remedy=MAKE_READABLE,
+        )
+
+
 def _answer(engine: Engine, call: ExpertCall, reading: _Reading, asked: int, notes: list[str]) -> ExpertResult:
     reports = [reading.reports[p.id] for p in call.projects if p.id in reading.reports]
     frequency = reading.census.frequency if reading.census else None
@@ -238,6 +257,8 @@ def _files_searched(reading: _Reading, asked: int) -> int:
 def _reading_notes(engine: Engine, reading: _Reading) -> list[str]:
     notes = [GIT_GREP_NOTE] if engine.name == "git" else []
     patterns = reading.tally.patterns
+    if not patterns.is_ascii and (engine.name == "git" or not patterns.fixed):
+        notes.append("letters beyond ASCII were looked for as UTF-8 only: files in Latin-1 and other encodings are not matched by them")
     if patterns.dropped:
         notes.append(f"only the first {MAX_TERMS} terms were searched, {patterns.dropped} were left out")
     binary = sorted(file.path for file in reading.tally.files.values() if file.is_binary)

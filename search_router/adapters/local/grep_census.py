@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from search_router.adapters.local.grep_matches import decode_line
 from search_router.adapters.local.grep_patterns import Patterns, keep_needles
 from search_router.adapters.local.grep_rank import FileTally, Tally, score_files, word_weights
 from search_router.schema import Intent
@@ -152,7 +153,7 @@ class CensusReader:
                 last, path = name, os.fsdecode(name).removeprefix("./")
             text = texts.get(matched)
             if text is None:
-                text = texts[matched] = matched.decode("utf-8", "replace")
+                text = texts[matched] = decode_line(matched)
             yield path, text, times
 
 

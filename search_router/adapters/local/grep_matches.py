@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,6 +55,28 @@ def cut_line(text: str, matched: Iterable[str], max_columns: int) -> tuple[str, 
     if len(text) <= max_columns:
         return text, False
     return " ".join((text[:max_columns], *list(matched)[:LONG_LINE_MATCHES])), True
+
+
+class Unread(NamedTuple):
+    """What an engine could not read: a file or a directory, relative to the root, and its words for why."""
+
+    path: str
+    reason: str
+
+
+def decode_line(data: bytes) -> str:
+    """A line as text: UTF-8, and each byte that is none as the character that it is in Latin-1."""
+    return data.decode("utf-8", _AS_LATIN_1)
+
+
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+_AS_LATIN_1 = "search-router-latin-1"
+codecs.register_error(_AS_LATIN_1, _as_latin_1)
 
 
 def for_system(text: str) -> str:

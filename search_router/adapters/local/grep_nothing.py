@@ -10,6 +10,7 @@ from pathlib import Path
 from search_router.adapters.local.git_grep import GIT_GREP_ENVIRONMENT
 from search_router.adapters.local.grep_engine import Engine
 from search_router.adapters.local.grep_run import RunReport, Target, listing_of, read_command
+from search_router.adapters.local.ripgrep import ripgrep_utf_32
 from search_router.adapters.process import run_command
 from search_router.config.schema import GrepConfig
 
@@ -43,6 +44,13 @@ async def explain_nothing(engine: Engine, config: GrepConfig, target: Target, re
         return (f"{where} has no files",)
     rule = await _first_rule(listing_of(engine, config, target), target)
     return (f"every file of {where} is ignored ({ignored} of them){rule}",)
+
+
+async def count_utf_32(engine: Engine, config: GrepConfig, target: Target) -> int:
+    """How many UTF-32 files the search passed over as binary. 0 for git grep, which always says that it reads none."""
+    if engine.name == "git":
+        return 0
+    return await _count(ripgrep_utf_32(listing_of(engine, config, target), target.paths), target.project.root)
 
 
 async def _explain_git(engine: Engine, config: GrepConfig, target: Target) -> tuple[str, ...]:

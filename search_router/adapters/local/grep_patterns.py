@@ -32,6 +32,11 @@ class Patterns:
     dropped: int = 0
 
     @property
+    def is_ascii(self) -> bool:
+        """Whether the bytes to look for are the same in every encoding that is a superset of ASCII."""
+        return all(needle.isascii() for needle in self.needles)
+
+    @property
     def by_words(self) -> bool:
         """Whether files are ranked by the words they share with the question, rather than by exact matches."""
         return self.form in (QueryForm.KEYWORDS, QueryForm.TEXT)

@@ -18,14 +18,23 @@ from search_router.adapters.local.git_grep import (
     git_grep_listing,
     git_grep_search,
     judge_git_grep,
+    unread_by_git_grep,
 )
 from search_router.adapters.local.grep_census import Census, CensusReader
 from search_router.adapters.local.grep_engine import Engine
-from search_router.adapters.local.grep_matches import FileEnd, LineMatch, MatchReader, RunEnd
+from search_router.adapters.local.grep_matches import FileEnd, LineMatch, MatchReader, RunEnd, Unread
 from search_router.adapters.local.grep_rank import Tally
 from search_router.adapters.local.grep_scope import Ownership, globs_for_language, is_of_language, is_real_file
+from search_router.adapters.local.languages import language_of, languages_named
 from search_router.adapters.local.manifest import is_ignored
-from search_router.adapters.local.ripgrep import RipgrepReader, judge_ripgrep, ripgrep_count, ripgrep_listing, ripgrep_search
+from search_router.adapters.local.ripgrep import (
+    RipgrepReader,
+    judge_ripgrep,
+    ripgrep_count,
+    ripgrep_listing,
+    ripgrep_search,
+    unread_by_ripgrep,
+)
 from search_router.adapters.process import open_child
 from search_router.config.schema import GrepConfig
 from search_router.errors import ExpertError, FailureClass
@@ -70,6 +79,11 @@ class Target:
         inside = not self.scope or path == self.scope or path.startswith(self.scope + "/")
         return inside and is_of_language(path, self.language)
 
+    def may_hold(self, path: str) -> bool:
+        """Whether a file or directory that could not be read could have something of the scope in it; a folder's name tells no language."""
+        inside = not self.scope or path == self.scope or path.startswith(self.scope + "/") or self.scope.startswith(path + "/")
+        return inside and (self.language is None or language_of(path) in {None, *languages_named(self.language)})
+
 
 @dataclass(slots=True)
 class Allowance:
@@ -94,6 +108,10 @@ class RunReport:
     files: int = 0
     tracked_ignored: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list[str])
+    unread: dict[Unread, None] = field(default_factory=dict[Unread, None])
+    """What could not be read and might have had matches, each once."""
+    utf_32: int = 0
+    """Files that the engine takes for binary, counted after a search that found nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +283,8 @@ class ProjectRun:
     def _judge(self, ended: Ended) -> None:
         if ended.code is None:
             return
+        unread = (unread_by_git_grep if self._engine.name == "git" else unread_by_ripgrep)(ended.stderr)
+        self._report.unread.update((each, None) for each in unread if self._target.may_hold(each.path))
         if self._engine.name == "git":
             note = judge_git_grep(self._target.project.root, ended.code, ended.stderr, found=self._found)
         else:

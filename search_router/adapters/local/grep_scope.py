@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from search_router.adapters.local.grep_matches import for_system
 from search_router.adapters.local.languages import LANGUAGES, language_of, languages_named
-from search_router.errors import ExpertError, FailureClass
+from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
 from search_router.schema import Project
 
 
@@ -70,12 +70,16 @@ def holds_scope(root: Path, path: str) -> bool:
     """Whether the scope's path exists in the project.
 
     Raises:
-        ExpertError: `rejected` when it exists and a symbolic link takes it out of the project.
+        ExpertError: `rejected` when it exists and a symbolic link takes it out of the project; `suspect-empty` when a folder on the
+            way may not be entered.
     """
     if not path:
         return True
     try:
         real = (root / path).resolve(strict=True)
+    except PermissionError as error:
+        message = f"Whether scope.path {path!r} exists cannot be seen: {error.strerror}."
+        raise ExpertError(FailureClass.SUSPECT_EMPTY, message, remedy=MAKE_READABLE) from error
     except (OSError, RuntimeError):
         return False
     if not real.is_relative_to(root.resolve()):

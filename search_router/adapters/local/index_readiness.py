@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import anyio
 
+from search_router.adapters.local.languages import languages_named, text_language
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_state import RefreshReport
-from search_router.errors import ExpertError, FailureClass
+from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
 from search_router.schema import ExpertCall, Project
+
+UNREAD: Final = frozenset({"unreadable", "listing-cut"})
+"""Reasons that say that a file was wanted and not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,26 @@ class Readiness:
             FailureClass.CRASHED, f"Extraction failed for every file; {first.path}: {first.reason}.", remedy="Run `search-router doctor`."
         )
 
+    def raise_doubt(self, reads: frozenset[str]) -> None:
+        """Nothing was found: raise ExpertError `suspect-empty` where files of the scope could not be read, because that proves nothing.
+
+        `reads` are the languages that matter to the expert; a path whose name tells none may be a folder of any.
+        """
+        asked = languages_named(self.call.language) or reads
+        unread = [
+            left
+            for report in self.reports.values()
+            for left in report.left_out
+            if left.reason in UNREAD and _may_hold(left.path, self.call.path) and text_language(left.path) in {*asked, "text"}
+        ]
+        if unread:
+            raise ExpertError(
+                FailureClass.SUSPECT_EMPTY,
+                f"Found nothing, but {len(unread)} path(s) could not be read (the first: {unread[0].path or 'the list was cut'}), so "
+                "absence is not proven.",
+                remedy=MAKE_READABLE,
+            )
+
     def partial(self) -> str | None:
         """What was not looked at, as a sentence for `ExpertResult.partial`."""
         call, reports, failures = self.call, self.reports, self.failures
@@ -59,6 +84,12 @@ class Readiness:
         if failures:
             said.append(f"not searched: {', '.join(sorted(failures))}")
         return "; ".join(said) or None
+
+
+def _may_hold(path: str, scope: str | None) -> bool:
+    """Whether a file or directory could have something of the scope in it; the empty path stands for the whole project."""
+    asked = (scope or "").strip("/")
+    return not path or not asked or f"{path}/".startswith(f"{asked}/") or f"{asked}/".startswith(f"{path}/")
 
 
 async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float) -> Readiness:

@@ -16,7 +16,18 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from search_router.adapters.local.grep_matches import LINE_KEPT, FileEnd, LineMatch, MatchEvent, RunEnd, cut_line, for_system, is_utf8
+from search_router.adapters.local.grep_matches import (
+    LINE_KEPT,
+    FileEnd,
+    LineMatch,
+    MatchEvent,
+    RunEnd,
+    Unread,
+    cut_line,
+    decode_line,
+    for_system,
+    is_utf8,
+)
 from search_router.adapters.local.grep_patterns import Patterns
 from search_router.errors import ExpertError, FailureClass
 
@@ -30,6 +41,10 @@ _AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+)')
 _SUBMATCH = re.compile(r'"match":\{"text":("(?:[^"\\]|\\.)*")\}')
 _SUBMATCHES_KEPT = 4096
 _NO_FILES = "No files were searched"
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
+_UNREAD = re.compile(r"^(?:rg: )?(?:\./)?(.*): ([^:]*) \(os error (\d+)\)$")
+_GONE = "2"
+_UTF_32_MARKS = (r"(?-u)^\xFF\xFE\x00\x00", r"(?-u)^\x00\x00\xFE\xFF")
 
 
 def ripgrep_listing(
@@ -66,15 +81,52 @@ def ripgrep_count(listing: Sequence[str], patterns: Patterns, paths: Sequence[st
 
 def _pattern_options(patterns: Patterns) -> list[str]:
     argv = ["--max-count", str(MAX_LINES_PER_FILE)]
-    if patterns.fixed:
+    spellings: Sequence[str] = patterns.spellings
+    if patterns.fixed and not patterns.is_ascii:
+        latin_1 = [in_latin_1(spelling, ignore_case=patterns.ignore_case) for spelling in spellings if _has_latin_1_bytes(spelling)]
+        spellings = [*map(_escaped, spellings), *latin_1]
+    elif patterns.fixed:
         argv.append("--fixed-strings")
     if patterns.ignore_case:
         argv.append("--ignore-case")
     if patterns.whole_words:
         argv.append("--word-regexp")
-    for spelling in patterns.spellings:
+    for spelling in spellings:
         argv += ["-e", for_system(spelling)]
     return argv
+
+
+def _escaped(text: str) -> str:
+    """A regular expression that matches exactly this text."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def _has_latin_1_bytes(text: str) -> bool:
+    return not text.isascii() and all(ord(c) < 256 for c in text)
+
+
+def in_latin_1(text: str, *, ignore_case: bool) -> str:
+    """A regular expression for this text in a Latin-1 file, where each character is one byte. ripgrep folds case in UTF-8 only."""
+    parts: list[str] = []
+    for c in text:
+        spelled = {c, c.swapcase()} if ignore_case else {c}
+        one_byte = sorted(ord(each) for each in spelled if len(each) == 1 and ord(each) < 256)
+        parts.append(_escaped(c) if c.isascii() else "(?-u:[" + "".join(f"\\x{byte:02X}" for byte in one_byte) + "])")
+    return "".join(parts)
+
+
+def ripgrep_utf_32(listing: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """The command line that lists, each with a NUL, the files that begin with the mark of UTF-32, which ripgrep takes for binary."""
+    argv = [*listing, "--files-with-matches", "--null", "--max-count", "1", "--text", "--encoding", "none"]
+    for mark in _UTF_32_MARKS:
+        argv += ["-e", mark]
+    return [*argv, "--", *paths]
+
+
+def unread_by_ripgrep(stderr: str) -> tuple[Unread, ...]:
+    """Files and directories that it could not read. One that has gone meanwhile hides nothing."""
+    found = (_UNREAD.match(line) for line in stderr.splitlines())
+    return tuple(Unread(each[1], each[2]) for each in found if each is not None and each[3] != _GONE)
 
 
 def judge_ripgrep(code: int, stderr: str, *, found: bool) -> str | None:
@@ -228,4 +280,4 @@ def _path_of(data: dict[str, str]) -> str:
 
 
 def _text_of(data: dict[str, str]) -> str:
-    return data["text"] if "text" in data else base64.b64decode(data["bytes"]).decode("utf-8", "replace")
+    return data["text"] if "text" in data else decode_line(base64.b64decode(data["bytes"]))

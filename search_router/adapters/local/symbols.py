@@ -83,6 +83,8 @@ class SymbolsExpert:
             raise ExpertError(
                 FailureClass.TIMEOUT, f"The names were not searched in {call.budget_ms} ms.", remedy="Allow more time."
             ) from None
+        if not hits:
+            ready.raise_doubt(SYNTAX_LANGUAGES)
         if call.language is not None and not languages_named(call.language) <= SYNTAX_LANGUAGES:
             notes.append(f"symbols reads no {call.language}")
         notes += [f"{project}: {error}" for project, error in failures.items()]
