@@ -6,6 +6,7 @@ it), `@import`, `@base`, `@bound` with its `@type` or the `@value` it was made b
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
@@ -145,12 +146,14 @@ def _type_of_value(callee: str, language: str) -> str:
     return f"{last}()"
 
 
+@functools.lru_cache(maxsize=16384)
 def read_receiver(before: str) -> str:
     """The receiver in the text between the start of a call and the called name."""
     cut = _SEPARATOR.search(before)
     return read_chain(before[: cut.start()]) if cut else ""
 
 
+@functools.lru_cache(maxsize=16384)
 def read_chain(text: str) -> str:
     """A dotted name in its plain form; `f()` for the result of calling a name; UNKNOWN for anything else."""
     text = _BEFORE.sub("", text.strip())
@@ -165,6 +168,7 @@ def read_chain(text: str) -> str:
     return f"{made[1].rpartition('.')[2]}()" if made else UNKNOWN
 
 
+@functools.lru_cache(maxsize=16384)
 def read_type(text: str) -> str:
     """The plain name of a type, without its module, generics, references and null; empty for what has no single name."""
     text = text.strip()
