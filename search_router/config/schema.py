@@ -202,7 +202,9 @@ class ScriptedConfig(ExpertConfig):
     freshness: Literal["live", "content-hash", "none"] = "live"
 
 
-AnyExpertConfig = Annotated[GrepConfig | SymbolsConfig | CodeSearchConfig | CallGraphConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")]
+AnyExpertConfig = Annotated[
+    GrepConfig | SymbolsConfig | CodeSearchConfig | CallGraphConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")
+]
 
 
 class Config(Section):

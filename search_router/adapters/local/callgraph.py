@@ -15,6 +15,7 @@ from search_router.adapters.local.callgraph_answer import answer_question
 from search_router.adapters.local.callgraph_project import ProjectEdges
 from search_router.adapters.local.callgraph_question import read_question
 from search_router.adapters.local.callgraph_search import EdgeSpace
+from search_router.adapters.local.callgraph_types import TypeFacts
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import languages_named
@@ -27,6 +28,9 @@ from search_router.schema import ExpertCall, ExpertResult, Health, Project
 
 REFRESH_SHARE: Final = 0.7
 BUILD_SHARE: Final = 0.85
+ANSWER_SHARE: Final = 0.8
+MAX_SECONDS: Final = 0.5
+"""The answer is made on the event loop, so it is cut short there; it says so when it was."""
 """Parts of a call's time after which the answer comes from what is ready."""
 
 
@@ -38,6 +42,7 @@ class CallGraphExpert:
         self._index = index
         self._edges: dict[Path, ProjectEdges] = {}
         self._builds: dict[Path, asyncio.Task[ProjectEdges]] = {}
+        self._types: tuple[tuple[tuple[str, int], ...], TypeFacts | None] = ((), None)
         self.card = declare_embedded(
             expert_id,
             config,
@@ -70,8 +75,10 @@ class CallGraphExpert:
         tables = tuple((p.id, self._index.table(p)) for p in asked)
         space = SearchSpace(tables, path, languages_named(call.language) or frozenset(self._config.languages))
         question = read_question(call.sub_query)
-        left_ms = (began + call.budget_ms / 1000 - time.monotonic()) * 1000
-        found = answer_question(EdgeSpace.of(space, graph), question, limit=call.limit, depth=self._config.depth, seconds=left_ms / 1000 * 0.8)
+        where = EdgeSpace.of(space, graph, self._learned(graph))
+        self._types = (_state_of(graph), where.types)
+        seconds = min((began + call.budget_ms / 1000 - time.monotonic()) * ANSWER_SHARE, MAX_SECONDS)
+        found = answer_question(where, question, limit=call.limit, depth=self._config.depth, seconds=seconds)
         said = [ready.partial(), *(f"{name}: the edges of the newest files are not read yet; ask again" for name in behind), found.partial]
         return ExpertResult(
             hits=found.hits,
@@ -112,6 +119,15 @@ class CallGraphExpert:
             edges = self._edges.get(project.root, edges)
         return edges, True
 
+    def _learned(self, graph: Sequence[ProjectEdges]) -> TypeFacts | None:
+        """The types as the last question knew them, if nothing has changed since."""
+        state, types = self._types
+        return types if state == _state_of(graph) else None
+
     def _notes(self, failures: dict[str, ExpertError], graph: Sequence[ProjectEdges]) -> tuple[str, ...]:
         problems = Counter(problem for edges in graph for problem in edges.problems)
         return (*(f"{project}: {error}" for project, error in failures.items()), *problems, *self._index.notes)
+
+
+def _state_of(graph: Sequence[ProjectEdges]) -> tuple[tuple[str, int], ...]:
+    return tuple((edges.project, edges.generation) for edges in graph)

@@ -13,7 +13,9 @@ from search_router.adapters.local.callgraph_search import Edge, EdgeSpace
 from search_router.adapters.local.import_statements import EVERYTHING
 
 _SEPARATORS = re.compile(r"::|[.\\]")
-_ENDINGS: Final = re.compile(r"\.(?:py|pyi|js|jsx|mjs|cjs|ts|tsx|go|rs|java|kt|scala|h|hh|hpp|c|cc|cpp|cs|rb|php|swift|exs?|hs|lua|sh|bash)$")
+_ENDINGS: Final = re.compile(
+    r"\.(?:py|pyi|js|jsx|mjs|cjs|ts|tsx|go|rs|java|kt|scala|h|hh|hpp|c|cc|cpp|cs|rb|php|swift|exs?|hs|lua|sh|bash)$"
+)
 _VERSION = re.compile(r"^v\d+$")
 
 

@@ -16,10 +16,16 @@ JAVASCRIPT: Final = frozenset({"javascript", "typescript", "tsx"})
 C_LIKE: Final = frozenset({"c", "cpp"})
 JVM: Final = frozenset({"java", "kotlin", "scala"})
 _FAMILIES = (JAVASCRIPT, C_LIKE, JVM)
-_FOLDER_FILES = {"python": {"__init__"}, "rust": {"mod", "lib", "main"}, "lua": {"init"}} | dict.fromkeys(JAVASCRIPT, {"index"})
+_FOLDER_FILES = {"python": {"__init__"}, "rust": {"mod", "lib", "main"}, "lua": {"init"}} | {name: {"index"} for name in JAVASCRIPT}
 _FOLDER_IS_PACKAGE = JVM | {"go", "csharp", "php"}
 _JS_ENDINGS = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".d")
 _BUILD_FOLDERS = ("src/", "lib/", "dist/", "source/")
+_ENTRY_PLACES = frozenset({"", "src", "lib", "dist", "source"})
+_JS_EXTENSIONS = ("ts", "tsx", "js", "jsx", "mjs", "cjs", "mts")
+_ENTRIES = {
+    "node": tuple(f"{folder}index.{extension}" for folder in ("", *_BUILD_FOLDERS) for extension in _JS_EXTENSIONS),
+    "rust": ("src/lib.rs", "lib.rs", "src/main.rs"),
+}
 _PLACE_MARK = "\0"
 
 
@@ -55,7 +61,7 @@ def file_keys(project: str, path: str, language: str, paths: Collection[str], pa
         keys.update("/".join(parts[at:]) for at in range(_python_root(path, paths) + 1))
     elif language in JAVASCRIPT:
         keys.update("/".join(parts[at:]) for at in range(max(len(parts) - 1, 0)))
-        keys.update(_package_keys(place, packages, "node"))
+        keys.update(_package_keys(place, paths, packages, "node"))
     elif language == "go":
         named = [p for p in packages if p.kind == "go" and _below(folder, p.folder)]
         keys.add(f"{project}{_PLACE_MARK}{folder}")
@@ -65,8 +71,7 @@ def file_keys(project: str, path: str, language: str, paths: Collection[str], pa
         else:
             keys.update(_suffixes(folder))
     elif language == "rust":
-        keys.update(_package_keys(place, packages, "rust"))
-        keys.update(_package_keys(place.replace("src/", "", 1), packages, "rust"))
+        keys.update(_package_keys(place, paths, packages, "rust"))
     else:
         keys.update(_suffixes(place))
         if language in _FOLDER_IS_PACKAGE:
@@ -133,17 +138,20 @@ def _rust_keys(project: str, path: str, module: str) -> Iterator[str]:
         yield _place(project, base, _up(rest, 1))
 
 
-def _package_keys(place: str, packages: Collection[Package], kind: str) -> Iterator[str]:
-    """A package's name stands for everything in it; with a path behind it, for that file."""
+def _package_keys(place: str, paths: Collection[str], packages: Collection[Package], kind: str) -> Iterator[str]:
+    """A package's name with the path behind it; the name alone means its entry, or everything in it where there is no entry to be seen."""
     owners = [p for p in packages if p.kind == kind and _below(place, p.folder)]
-    if owners:
-        owner = max(owners, key=lambda p: len(p.folder))
-        rest = _rest(place, owner.folder)
+    if not owners:
+        return
+    owner = max(owners, key=lambda p: len(p.folder))
+    rest = _rest(place, owner.folder)
+    entries = [_join(owner.folder, entry) for entry in _ENTRIES[kind]]
+    if rest in _ENTRY_PLACES or not any(entry in paths for entry in entries):
         yield owner.name
-        yield _join(owner.name, rest)
-        for folder in _BUILD_FOLDERS:
-            if rest.startswith(folder):
-                yield _join(owner.name, rest.removeprefix(folder))
+    yield _join(owner.name, rest)
+    for folder in _BUILD_FOLDERS:
+        if rest.startswith(folder):
+            yield _join(owner.name, rest.removeprefix(folder))
 
 
 def _python_root(path: str, paths: Collection[str]) -> int:

@@ -15,13 +15,14 @@ from typing import Final, NamedTuple
 from search_router.adapters.local.callgraph_modules import C_LIKE, Package, file_keys, import_keys
 from search_router.adapters.local.dependency_manifests import manifest_reader, package_name
 from search_router.adapters.local.edge_packing import unpack_edges, unpack_front
-from search_router.adapters.local.edges import Call, FileEdges
+from search_router.adapters.local.edges import Binding, Call, FileEdges
 from search_router.adapters.local.import_statements import EVERYTHING, Import
 from search_router.adapters.local.languages import is_vendored_path
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.adapters.local.textfile import read_text_file
 from search_router.errors import EvidenceError
+from search_router.schema import Definition
 
 MAX_MANIFESTS: Final = 300
 MAX_MANIFEST_BYTES: Final = 2**20
@@ -62,13 +63,16 @@ class ProjectEdges:
         """All imports by the last part of each key that they may mean."""
         self.bases: dict[str, set[str]] = {}
         self.subtypes: dict[str, set[str]] = {}
-        self.returns: dict[str, set[str]] = {}
+        self.returns: dict[str, set[tuple[str, str]]] = {}
+        """(Owner, type) that functions of a name are declared to return; the owner is the last part of the container."""
         self.headers: dict[str, list[str]] = {}
         """Paths of C and C++ headers by their name without extension."""
         self.problems: tuple[str, ...] = ()
         self._fronts: dict[str, tuple[str, FileEdges]] = {}
         self._whole: OrderedDict[str, FileEdges] = OrderedDict()
         self._calls: dict[str, dict[str, list[Call]]] = {}
+        self._bindings: dict[str, dict[str, list[Binding]]] = {}
+        self._around: dict[str, dict[int, tuple[Definition, ...]]] = {}
         self._keys: dict[str, frozenset[str]] = {}
         self._by_part: dict[str, list[FileImport]] | None = None
 
@@ -110,18 +114,37 @@ class ProjectEdges:
             self._whole[file.path] = known
             if len(self._whole) > REMEMBERED_FILES:
                 forgotten, _ = self._whole.popitem(last=False)
-                self._calls.pop(forgotten, None)
+                for by_path in (self._calls, self._bindings, self._around):
+                    by_path.pop(forgotten, None)
         return known
 
     def calls(self, file: IndexedFile, name: str) -> Sequence[Call]:
         """The calls of a name in a file, by line."""
         known = self._calls.get(file.path)
         if known is None:
-            known = {}
+            known = dict[str, list[Call]]()
             for call in self.edges(file).calls:
                 known.setdefault(call.name, []).append(call)
             self._calls[file.path] = known
         return known.get(name, ())
+
+    def bindings(self, file: IndexedFile, name: str) -> Sequence[Binding]:
+        """What a name is bound to in a file, by line."""
+        known = self._bindings.get(file.path)
+        if known is None:
+            known = dict[str, list[Binding]]()
+            for binding in self.edges(file).bindings:
+                known.setdefault(binding.name, []).append(binding)
+            self._bindings[file.path] = known
+        return known.get(name, ())
+
+    def around(self, file: IndexedFile, line: int) -> tuple[Definition, ...]:
+        """The definitions around a 1-based line, innermost first."""
+        known = self._around.setdefault(file.path, {})
+        found = known.get(line)
+        if found is None:
+            found = known[line] = tuple(definitions_around(file, line))
+        return found
 
     def keys(self, path: str, language: str) -> frozenset[str]:
         """The keys by which an import can mean this file."""
@@ -156,8 +179,10 @@ class ProjectEdges:
                 name = around.name
                 self.bases.setdefault(name, set()).add(base)
                 self.subtypes.setdefault(base, set()).add(name)
-        for name, made in front.returns:
-            self.returns.setdefault(name, set()).add(made)
+        for line, name, made in front.returns:
+            around = next((d for d in definitions_at(file, line) if d.name == name), None)
+            owner = around.container.rpartition(".")[2] if around is not None else ""
+            self.returns.setdefault(name, set()).add((owner, made))
 
     def _last_parts(self, path: str, language: str, found: Import) -> Iterator[str]:
         seen: set[str] = set()
@@ -186,6 +211,20 @@ class ProjectEdges:
             problems.append(f"{self.project}: {len(wanted) - MAX_MANIFESTS} manifests beyond the first {MAX_MANIFESTS} were not read")
         self.packages = tuple(d.package for d in self.manifests.values() if d.package is not None)
         self.problems = tuple(problems)
+
+
+def definitions_at(file: IndexedFile, line: int) -> Iterator[Definition]:
+    """The definitions around a line, in reading order."""
+    for definition in file.syntax.definitions:
+        if definition.start_line > line:
+            return
+        if definition.end_line >= line:
+            yield definition
+
+
+def definitions_around(file: IndexedFile, line: int) -> list[Definition]:
+    """The definitions around a line, innermost first."""
+    return sorted(definitions_at(file, line), key=lambda d: (d.end_line - d.start_line, -d.start_line, -len(d.container)))
 
 
 def _read_manifest(root: Path, path: str, blob: str) -> Declared:

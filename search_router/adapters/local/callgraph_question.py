@@ -36,7 +36,8 @@ class EdgeQuestion:
 _CALL = r"(?:calls?|invokes?|runs?|triggers?|uses?|depends? on|rel(?:y|ies) on)"
 _CALLEES = re.compile(
     r"\bcallees?\b|\boutgoing (?:calls?|edges?)\b|\bcalls? made (?:by|in|from)\b"
-    rf"|\b(?:what|which)\b(?: (?:all|else|other|functions?|methods?|things?|classes))* (?:do|does|did) .{{1,120}}? {_CALL}(?: on)?\s*[?.!]*$"
+    r"|\b(?:what|which)\b(?: (?:all|else|other|functions?|methods?|things?|classes))* (?:do|does|did) "
+    rf".{{1,120}}? {_CALL}(?: on)?\s*[?.!]*$"
     r"|\b(?:what|which)(?: \w+){0,2} (?:is|are|gets?) (?:called|invoked|used) (?:by|from|in|inside|within)\b"
 )
 _IMPACT = re.compile(
@@ -54,18 +55,19 @@ _QUOTED = re.compile(r"[`\"“]([^`\"”\s][^`\"”]{0,200})[`\"”]|(?<![\w])'(
 _TOKEN = re.compile(r"[@\w$][\w$@./:#\\>-]*(?:\(\))?[?!]?")
 _NOT_NAMES: Final = frozenset(
     """a about across affect affected affects after all an and another any anyone anything are as at be because before being blast break
-    breaking breaks broken by call called callees caller callers calling calls can change changed changes changing class classes client clients code
-    codebase consequences consume consumed consumer consumers consumes consuming could crate crates delete deleted deleting depend depended
-    dependencies dependency dependent dependents depends direct directly do does downstream drop each edge edges edit else every everything
-    fan-in field file files find first fn from func function functions gem get gets graph happen happens have header how i if impact
-    impacted impacts implementation import imported importer importers importing imports in include included includes incoming indirect
-    indirectly inside into invocations invoke invoked invokes invoking is it its library libraries list location locations me method methods
-    modify modified module modules my need needs node npm of on or other our outgoing package packages part parts place places please project
-    projects pypi radius reference referenced references referencing relies rely remove removed removing rename renamed renaming replace
-    repo repos repositories repository require required requires run runs safe safely service services should show signature site sites
-    somebody someone something still struct symbol symbols teams tell test tests that the them there these they thing things this those
-    through throughout to transitive transitively trigger triggers type types up update usage usages use used user users uses using variable
-    want was we were what when where which who whom whose why will with within without workspace would you your""".split()
+    breaking breaks broken by call called callees caller callers calling calls can change changed changes changing class classes client
+    clients code codebase consequences consume consumed consumer consumers consumes consuming could crate crates delete deleted deleting
+    depend depended dependencies dependency dependent dependents depends direct directly do does downstream drop each edge edges edit else
+    every everything fan-in field file files find first fn from func function functions gem get gets graph happen happens have header how
+    i if impact impacted impacts implementation import imported importer importers importing imports in include included includes incoming
+    indirect indirectly inside into invocations invoke invoked invokes invoking is it its libraries library list location locations me
+    method methods modified modify module modules my need needs node npm of on or other our outgoing package packages part parts place
+    places please project projects pypi radius reference referenced references referencing relies rely remove removed removing rename
+    renamed renaming replace repo repos repositories repository require required requires run runs safe safely service services should
+    show signature site sites somebody someone something still struct symbol symbols teams tell test tests that the them there these they
+    thing things this those through throughout to transitive transitively trigger triggers type types up update usage usages use used user
+    users uses using variable want was we were what when where which who whom whose why will with within without workspace would you
+    your""".split()
 )
 
 
@@ -88,9 +90,12 @@ def read_question(query: SubQuery) -> EdgeQuestion:
     words = _left_words(query.text)
     written = [word for word in words if not word.isalpha() or word != word.lower()]
     if written:
-        return EdgeQuestion(wanted, tuple(read_names(written)), tuple(written), plain=all(word.isalpha() and word.istitle() for word in written))
-    # A phrase of several plain words describes something; one word alone names it.
-    return EdgeQuestion(wanted, tuple(read_names(words)), tuple(words), plain=True) if len(words) == 1 else EdgeQuestion(wanted, (), ())
+        return EdgeQuestion(
+            wanted, tuple(read_names(written)), tuple(written), plain=all(word.isalpha() and word.istitle() for word in written)
+        )
+    if len(words) != 1:  # a phrase of several plain words describes something; one word alone names it
+        return EdgeQuestion(wanted, (), ())
+    return EdgeQuestion(wanted, tuple(read_names(words)), tuple(words), plain=True)
 
 
 def _left_words(text: str) -> Sequence[str]:

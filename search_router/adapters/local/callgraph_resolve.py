@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from search_router.adapters.local.callgraph_modules import C_LIKE, JAVASCRIPT, JVM, same_family
-from search_router.adapters.local.callgraph_project import ProjectEdges
+from search_router.adapters.local.callgraph_project import ProjectEdges, definitions_around
 from search_router.adapters.local.callgraph_reach import Place, Reach
 from search_router.adapters.local.callgraph_types import (
     IMPLICIT_THIS,
@@ -20,7 +20,6 @@ from search_router.adapters.local.callgraph_types import (
     SUPER_NAMES,
     TYPE_KINDS,
     TypeFacts,
-    definitions_around,
     type_around,
 )
 from search_router.adapters.local.edges import UNKNOWN, Call
@@ -50,9 +49,9 @@ _BUILT_IN: Final = {
     "python": frozenset(n for t in (str, bytes, list, dict, set, int, type(b"".hex)) for n in dir(t))
     | frozenset("read write close open flush seek tell fileno readline acquire release put put_nowait get_nowait send throw".split()),
     "javascript": frozenset(
-        """at concat entries every fill filter find findIndex flat flatMap forEach includes indexOf join keys map pop push reduce reverse shift
-        slice some sort splice unshift values add clear delete get has set size then catch finally apply bind call toString valueOf charAt
-        match replace search split startsWith endsWith substring toLowerCase toUpperCase trim test exec next return throw on emit""".split()
+        """at concat entries every fill filter find findIndex flat flatMap forEach includes indexOf join keys map pop push reduce reverse
+        shift slice some sort splice unshift values add clear delete get has set size then catch finally apply bind call toString valueOf
+        charAt match replace search split startsWith endsWith substring toLowerCase toUpperCase trim test exec next return throw on emit""".split()
     ),
 }
 
@@ -121,7 +120,7 @@ class Resolver:
         """How this call is tied to a target; None when it means something else."""
         if not any(same_family(file.language, t.file.language) for t in self.targets):
             return None
-        around = definitions_around(file, call.line)
+        around = self._edges[project].around(file, call.line)
         if not call.receiver:
             return self._resolve_bare(project, file, call, around)
         found = self._resolve_module(project, file, call) if self._alone and call.receiver != UNKNOWN else None
@@ -164,7 +163,9 @@ class Resolver:
             return Resolution.EXACT
         if call.name in self.reach.local.get(place, ()):
             return Resolution.IMPORT
-        if any(_is_same(t, place) and not t.owner and t.scope is None for t in self._others) or call.name in self.reach.other.get(place, ()):
+        if any(_is_same(t, place) and not t.owner and t.scope is None for t in self._others) or call.name in self.reach.other.get(
+            place, ()
+        ):
             return False
         return None
 
@@ -178,7 +179,7 @@ class Resolver:
                 continue
             if receiver != found.local and not receiver.startswith(f"{found.local}."):
                 head = found.local.partition(".")[0]  # Python's `import a.b` binds a
-                if found.name or not receiver.startswith(f"{head}.") and receiver != head:
+                if found.name or (not receiver.startswith(f"{head}.") and receiver != head):
                     continue
                 attribute = ""
                 if self.reach.means(project, file, found._replace(module=receiver), name=call.name):
@@ -224,7 +225,7 @@ class Resolver:
             return known
         if not self.owners.isdisjoint(self.types.descendants(name)):
             return Resolution.AMBIGUOUS  # a subtype may answer in its place
-        return None
+        return Resolution.AMBIGUOUS if self.types.is_open(name) else None
 
     def _named_owner(self, project: str, file: IndexedFile, named: str, owner: str) -> Resolution | None:
         """`Type.name()`: exact where the type stands in this file, else by its import, if two types share the name."""
@@ -248,10 +249,8 @@ class Resolver:
             return None
         if call.name in _built_in(file.language):
             return Resolution.AMBIGUOUS
-        mentioned = {owner for owner in self._owners_all if self._mentions(file, owner)}
-        if len(self._owners_all) == 1 or (mentioned and mentioned <= self.owners):
-            return Resolution.UNIQUE if mentioned or len(self._owners_all) == 1 else Resolution.AMBIGUOUS
-        return Resolution.AMBIGUOUS
+        # That a file names only one of several owners says little: a receiver's type is often made elsewhere.
+        return Resolution.UNIQUE if len(self._owners_all) == 1 else Resolution.AMBIGUOUS
 
     def _resolve_loose(self, project: str, file: IndexedFile, call: Call, around: Sequence[Definition]) -> Resolution | None:
         """A free function's name behind a receiver that is no module we know."""

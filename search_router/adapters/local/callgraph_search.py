@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from search_router.adapters.local.callgraph_project import ProjectEdges
+from search_router.adapters.local.callgraph_project import ProjectEdges, definitions_around
 from search_router.adapters.local.callgraph_resolve import ORDER, SCORES, Resolution, Resolver, Target
-from search_router.adapters.local.callgraph_types import TYPE_KINDS, TypeFacts, definitions_around
+from search_router.adapters.local.callgraph_types import TYPE_KINDS, TypeFacts
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
 from search_router.adapters.local.symbol_lookup import WantedName, qualified_level
 from search_router.adapters.local.symbol_space import SearchSpace
@@ -52,8 +52,9 @@ class EdgeSpace:
     types: TypeFacts
 
     @classmethod
-    def of(cls, space: SearchSpace, graph: Sequence[ProjectEdges]) -> EdgeSpace:
-        return cls(space, tuple(graph), TypeFacts(graph, space.tables))
+    def of(cls, space: SearchSpace, graph: Sequence[ProjectEdges], types: TypeFacts | None = None) -> EdgeSpace:
+        """`types` are those of an earlier question about the same edges, with what they have learned."""
+        return cls(space, tuple(graph), types or TypeFacts(graph, space.tables))
 
 
 def find_targets(where: EdgeSpace, wanted: WantedName) -> tuple[list[Target], list[Target]]:

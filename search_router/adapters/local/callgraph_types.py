@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from search_router.adapters.local.callgraph_modules import same_family
 from search_router.adapters.local.callgraph_project import ProjectEdges
 from search_router.adapters.local.edges import UNKNOWN, Binding, Call
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
@@ -21,6 +20,7 @@ IMPLICIT_THIS: Final = frozenset({"java", "kotlin", "scala", "csharp", "cpp", "s
 """Languages where a member is named without a receiver inside its type."""
 _DEPTH = 4
 _MANY = 40
+_REMEMBERED = 50_000
 
 
 class TypeFacts:
@@ -34,6 +34,7 @@ class TypeFacts:
         self._ancestors: dict[str, list[str]] = {}
         self._descendants: dict[str, frozenset[str]] = {}
         self._owners: dict[str, frozenset[str]] = {}
+        self._receivers: dict[tuple[str, str, int, str], str] = {}
 
     def types(self, name: str) -> list[tuple[str, IndexedFile, Definition]]:
         """The definitions of types of this name, with project and file."""
@@ -51,7 +52,9 @@ class TypeFacts:
         """The type itself and what it extends, nearest first."""
         known = self._ancestors.get(name)
         if known is None:
-            known = self._ancestors[name] = _spread(name, lambda each: [b for e in self._graph.values() for b in sorted(e.bases.get(each, ()))])
+            known = self._ancestors[name] = _spread(
+                name, lambda each: [b for e in self._graph.values() for b in sorted(e.bases.get(each, ()))]
+            )
         return known
 
     def descendants(self, name: str) -> frozenset[str]:
@@ -77,33 +80,69 @@ class TypeFacts:
 
     def receiver_type(self, project: str, file: IndexedFile, call: Call, around: Sequence[Definition]) -> str:
         """The name of the receiver's type, empty when nothing tells. `around` are the definitions around the call, innermost first."""
-        if call.receiver in ("", UNKNOWN):
+        key = (project, file.path, call.line, call.receiver)
+        known = self._receivers.get(key)
+        if known is None:
+            if len(self._receivers) >= _REMEMBERED:
+                self._receivers.clear()
+            known = self._receivers[key] = self._chain_type(project, file, call.line, call.receiver, around, _DEPTH)
+        return known
+
+    def _chain_type(self, project: str, file: IndexedFile, line: int, chain: str, around: Sequence[Definition], depth: int) -> str:
+        """The type of `a.b.c`, or of what `a.b.c()` returns."""
+        if chain in ("", UNKNOWN) or depth <= 0:
             return ""
-        head, *fields = call.receiver.split(".")
-        made = self._head_type(project, file, call.line, head, around)
+        if chain.endswith("()") and chain not in SUPER_NAMES:
+            owner, _, function = chain[:-2].rpartition(".")
+            if self.types(function):
+                return function
+            if not owner:
+                held = self._local_type(project, file, line, function, around, depth - 1)
+                if held is not None:  # a value that can be called hides a function of its name
+                    return self.returned("__call__", held) if held else ""
+            holder = self._chain_type(project, file, line, owner, around, depth - 1) if owner else ""
+            return self.returned(function, holder)
+        head, *fields = chain.split(".")
+        made = self._head_type(project, file, line, head, around, depth)
         for field in fields:
             if not made:
                 return ""
             made = self.field_type(made, field)
         return made
 
-    def _head_type(self, project: str, file: IndexedFile, line: int, head: str, around: Sequence[Definition]) -> str:
-        if head.endswith("()"):
-            return "" if head in SUPER_NAMES else self.returned(head[:-2])
+    def _head_type(self, project: str, file: IndexedFile, line: int, head: str, around: Sequence[Definition], depth: int) -> str:
         if head in SELF_NAMES:
             return type_around(around)
-        bindings = self._graph[project].edges(file).bindings
-        for scope in around:
-            inside = [b for b in bindings if b.name == head and scope.start_line <= b.line <= scope.end_line]
-            before = [b for b in inside if b.line <= line] or inside
-            if before and scope.kind not in TYPE_KINDS:
-                return self._made(before[-1])
+        local = self._local_type(project, file, line, head, around, depth)
+        if local is not None:
+            return local
         if file.language in IMPLICIT_THIS and (outer := type_around(around)):
             made = self.field_type(outer, head)
             if made:
                 return made
-        top = [b for b in bindings if b.name == head and file.enclosing(b.line) in (None, *_variables(file, b.line))]
-        return self._made(top[-1]) if top else ""
+        if self.types(head):
+            return head
+        edges = self._graph[project]
+        top = [b for b in edges.bindings(file, head) if all(d.kind in ("variable", "constant") for d in edges.around(file, b.line))]
+        return self._made(project, file, top[-1], (), depth) if top else ""
+
+    def _local_type(self, project: str, file: IndexedFile, line: int, name: str, around: Sequence[Definition], depth: int) -> str | None:
+        """The type of a name that a function around binds, empty when it cannot be told; None when no function binds it."""
+        found = self._graph[project].bindings(file, name)
+        for scope in around if found else ():
+            if scope.kind in TYPE_KINDS:
+                continue
+            inside = [b for b in found if scope.start_line <= b.line <= scope.end_line]
+            if inside:
+                before = [b for b in inside if b.line <= line] or inside
+                return self._made(project, file, before[-1], around, depth)
+        return None
+
+    def _made(self, project: str, file: IndexedFile, binding: Binding, around: Sequence[Definition], depth: int) -> str:
+        """The type that a binding gives; what a call returns is looked up with the receiver's type, from the line before."""
+        if not binding.type.endswith("()"):
+            return binding.type
+        return self._chain_type(project, file, binding.line - 1, binding.type, around, depth - 1)
 
     def field_type(self, name: str, field: str) -> str:
         """The type of a field, by its declaration or its first assignment in the type or one of its bases."""
@@ -118,39 +157,40 @@ class TypeFacts:
         for project, file, definition in self.types(name)[:_DEPTH]:
             found = [
                 b
-                for b in self._graph[project].edges(file).bindings
-                if b.name in wanted and definition.start_line <= b.line <= definition.end_line and _is_field(file, b, field)
+                for spelled in wanted
+                for b in self._graph[project].bindings(file, spelled)
+                if definition.start_line <= b.line <= definition.end_line and self._is_field(project, file, b, field)
             ]
             for binding in sorted(found, key=lambda b: b.type.endswith("()")):
-                if made := self._made(binding):
+                if made := self._made(project, file, binding, self._graph[project].around(file, binding.line), 2):
                     return made
-        return self.returned(field, container=name)
+        return self.returned(field, name) if name in self.owners(field) else ""  # a property
 
-    def returned(self, function: str, container: str = "") -> str:
-        """The type that every function of this name is declared to return; empty when they differ or say nothing."""
-        if container and container not in self.owners(function):
-            return ""
-        if self.types(function):
-            return function
-        made = {each for e in self._graph.values() for each in e.returns.get(function, ())}
-        return made.pop() if len(made) == 1 else ""
+    def _is_field(self, project: str, file: IndexedFile, binding: Binding, field: str) -> bool:
+        """A plain name counts where it is declared in the type itself, not in one of its functions."""
+        if binding.name != field:
+            return True
+        inner = next(iter(self._graph[project].around(file, binding.line)), None)
+        return inner is None or inner.kind in TYPE_KINDS or inner.kind in ("field", "constant") or inner.name in ("constructor", "__init__")
 
-    def _made(self, binding: Binding) -> str:
-        return self.returned(binding.type[:-2]) if binding.type.endswith("()") else binding.type
+    def is_open(self, name: str) -> bool:
+        """Whether a type's name does not tell which members its values have: an alias, a structural interface, a type variable."""
+        found = self.types(name)
+        if not found:
+            return any(table.definitions_named(name) for _, table in self._tables)
+        if any(d.kind == "type" for _, _, d in found):
+            return True
+        structural = any(d.kind == "interface" and file.language in ("go", "typescript", "tsx") for _, file, d in found)
+        return structural or "Protocol" in self.ancestors(name)
 
-    def related(self, one: str, other: str) -> bool:
-        """Whether one of two types extends the other."""
-        return one == other or other in self.descendants(one) or one in self.descendants(other)
-
-    def is_family(self, name: str, language: str) -> bool:
-        """Whether a type of this name is defined in the searched projects, in a language that can be called from this one."""
-        return any(same_family(file.language, language) for _, file, _ in self.types(name))
-
-
-def definitions_around(file: IndexedFile, line: int) -> list[Definition]:
-    """The definitions around a line, innermost first."""
-    found = [d for d in file.syntax.definitions if d.start_line <= line <= d.end_line]
-    return sorted(found, key=lambda d: (d.end_line - d.start_line, -d.start_line, -len(d.container)))
+    def returned(self, function: str, holder: str = "") -> str:
+        """The type that a function is declared to return: of the holder's own one, else of all of this name, if they agree."""
+        found = {each for e in self._graph.values() for each in e.returns.get(function, ())}
+        if holder:
+            owner = self.nearest_owner(holder, function)
+            found = {(o, made) for o, made in found if o == owner}
+        made = {made for _, made in found}
+        return made.pop() if len(made) == 1 and (holder or len(self.owners(function)) <= 1) else ""
 
 
 def type_around(around: Iterable[Definition]) -> str:
@@ -161,18 +201,6 @@ def type_around(around: Iterable[Definition]) -> str:
         if definition.kind == "method" and definition.container:
             return definition.container.rpartition(".")[2]
     return ""
-
-
-def _is_field(file: IndexedFile, binding: Binding, field: str) -> bool:
-    """A plain name counts where it is declared in the type itself, not in one of its functions."""
-    if binding.name != field:
-        return True
-    around = definitions_around(file, binding.line)
-    return not around or around[0].kind in TYPE_KINDS or around[0].kind in ("field", "constant") or around[0].name in ("constructor", "__init__")
-
-
-def _variables(file: IndexedFile, line: int) -> list[Definition]:
-    return [d for d in file.syntax.definitions if d.start_line <= line <= d.end_line and d.kind in ("variable", "constant")]
 
 
 def _spread(start: str, following: Callable[[str], Iterable[str]]) -> list[str]:

@@ -50,7 +50,7 @@ def unpack_front(data: bytes) -> FileEdges:
         return FileEdges(
             tuple(Import(line, *map(sys.intern, texts)) for line, *texts in imports),
             tuple(Base(line, sys.intern(name)) for line, name in bases),
-            tuple((name, made) for name, made in returns),
+            tuple(Binding(line, sys.intern(name), sys.intern(made)) for line, name, made in returns),
         )
     except (zlib.error, struct.error, ValueError, TypeError) as error:
         raise DamagedPayload(f"a packed record of edges is damaged: {error}") from error

@@ -23,16 +23,24 @@ MAX_SHIFT: Final = 255
 
 _LOOK_BACK = 160
 _LONGEST = 80
-_MAX_IMPORT = 16_384
+_MAX_IMPORT = 8192
 _SEPARATOR = re.compile(r"\s*(?:\?\.|!!\.|!\.|&\.|\?->|::|->|\.|:|\\)\s*$")
 _CHAIN = re.compile(r"[\w$]+(?:[.]+[\w$]+)*")
 _CUT = re.compile(r"(?:\?\.|!!\.|!\.|&\.|\?->|::|->|\\)\s*")
 _BEFORE = re.compile(r"^(?:[\s(&*!<@#\[]|await\s|new\s|return\s|mut\s|not\s|throw\s)+")
 _GENERIC = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 _CALLED = re.compile(r"([\w$.]+)\([^()]*\)")
-_WRAPPERS = re.compile(r"^(?:Optional|Awaitable|Annotated|Type|ClassVar|Final|Promise|Box|Arc|Rc|Ref|RefCell|Option|std.shared_ptr|std.unique_ptr)[<\[](.*)[>\]]$")
-_NO_TYPES = frozenset("any auto bool boolean byte char double dynamic float int long mixed never none null number object short string str unknown val var void None Any Self".split())
-_NOISE = re.compile(r"^(?:const|mut|dyn|impl|struct|&'\w+|[&*?:\s\"'\\.])+|[&*?\"'\s]+$|\s*\|\s*(?:None|null|undefined)$|^(?:None|null|undefined)\s*\|\s*")
+_WRAPPERS = re.compile(
+    r"^(?:Optional|Awaitable|Annotated|Type|ClassVar|Final|Promise|Box|Arc|Rc|Ref|RefCell|Option|std.shared_ptr|std.unique_ptr)[<\[](.*)[>\]]$"
+)
+_NO_TYPES = frozenset(
+    """any auto bool boolean byte char double dynamic float int long mixed never none null number object short
+    string str unknown val var void None Any Self""".split()
+)
+_NOISE = re.compile(
+    r"^(?:const|mut|dyn|impl|struct|&'\w+|[&*?:\s\"'\\.])+|[&*?\"'\s]+$"
+    r"|\s*\|\s*(?:None|null|undefined)$|^(?:None|null|undefined)\s*\|\s*"
+)
 
 
 class Call(NamedTuple):
@@ -52,7 +60,7 @@ class Base(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """From this line on a name holds a value of a type, or, when `type` ends with `()`, what that function returns."""
+    """From this line on a name holds a value of a type, or, when `type` ends with `()`, what calling that dotted name returns."""
 
     line: int
     name: str
@@ -60,13 +68,16 @@ class Binding(NamedTuple):
 
 
 class FileEdges(NamedTuple):
-    """The edges of one file, each in order of line. `returns` are functions by name with the type that they are declared to return."""
+    """The edges of one file, each in order of line. `returns` are functions with the type that they are declared to return."""
 
     imports: tuple[Import, ...] = ()
     bases: tuple[Base, ...] = ()
-    returns: tuple[tuple[str, str], ...] = ()
+    returns: tuple[Binding, ...] = ()
     calls: tuple[Call, ...] = ()
     bindings: tuple[Binding, ...] = ()
+
+
+NO_EDGES: Final = FileEdges()
 
 
 class Found(NamedTuple):
@@ -76,13 +87,15 @@ class Found(NamedTuple):
     called: list[tuple[bytes, int]]
 
 
-def read_edges(query: tree_sitter.Query, root: tree_sitter.Node, source: bytes, language: str, names: Collection[int], *, match_limit: int) -> Found:
+def read_edges(
+    query: tree_sitter.Query, root: tree_sitter.Node, source: bytes, language: str, names: Collection[int], *, match_limit: int
+) -> Found:
     """All edges of a tree. `names` are the byte offsets of the names of definitions, which are no calls."""
     calls: set[Call] = set()
     imports: set[Import] = set()
     bases: set[Base] = set()
     bindings: set[Binding] = set()
-    returns: set[tuple[str, str]] = set()
+    returns: set[Binding] = set()
     called: list[tuple[bytes, int]] = []
     for _, captures in tree_sitter.QueryCursor(query, match_limit=match_limit).matches(root):
         if "called" in captures:
@@ -107,9 +120,10 @@ def read_edges(query: tree_sitter.Query, root: tree_sitter.Node, source: bytes, 
         elif "bound" in captures:
             bindings.update(_read_binding(captures, source, language))
         elif "function" in captures:
-            name, kind = (source[n.start_byte : n.end_byte].decode("utf-8", "replace") for n in (captures["function"][0], captures["type"][0]))
-            if made := read_type(kind):
-                returns.add((name, made))
+            node, kind = captures["function"][0], captures["type"][0]
+            if made := read_type(source[kind.start_byte : kind.end_byte].decode("utf-8", "replace")):
+                name = source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+                returns.add(Binding(node.start_point[0] + 1, name, made))
     edges = FileEdges(
         tuple(sorted(imports)),
         tuple(sorted(bases)),
@@ -143,7 +157,7 @@ def _type_of_value(callee: str, language: str) -> str:
     owner = head.rpartition(".")[2]
     if last in ("new", "default", "create", "from", "of", "build", "getInstance") and owner[:1].isupper():
         return owner  # Rust's and Ruby's constructors
-    return f"{last}()"
+    return f"{callee}()"
 
 
 @functools.lru_cache(maxsize=16384)
@@ -165,7 +179,7 @@ def read_chain(text: str) -> str:
     if _CHAIN.fullmatch(text):
         return text
     made = _CALLED.fullmatch(text)
-    return f"{made[1].rpartition('.')[2]}()" if made else UNKNOWN
+    return f"{made[1]}()" if made else UNKNOWN
 
 
 @functools.lru_cache(maxsize=16384)

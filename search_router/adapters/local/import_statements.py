@@ -242,7 +242,9 @@ def _elixir(text: str) -> Iterator[_Parts]:
 
 def _haskell(text: str) -> Iterator[_Parts]:
     text = " ".join(text.split())
-    found = re.match(r"import\s+(?:safe\s+)?(?:qualified\s+)?([\w.]+)(?:\s+qualified)?(?:\s+as\s+([\w.]+))?\s*(hiding)?\s*(?:\((.*)\))?", text)
+    found = re.match(
+        r"import\s+(?:safe\s+)?(?:qualified\s+)?([\w.]+)(?:\s+qualified)?(?:\s+as\s+([\w.]+))?\s*(hiding)?\s*(?:\((.*)\))?", text
+    )
     if not found:
         return
     module, local, hiding, names = found.groups()

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import tree_sitter
 
-from search_router.adapters.local.edges import FileEdges, read_edges
+from search_router.adapters.local.edges import NO_EDGES, FileEdges, read_edges
 from search_router.adapters.local.grammars import ExtractionFailed, Grammar, load_grammar
 from search_router.adapters.local.qualified_names import cut_qualified, plain_name
 from search_router.schema import Definition
@@ -55,7 +55,7 @@ class Extracted:
 
     definitions: tuple[Definition, ...]
     references: tuple[Reference, ...]
-    edges: FileEdges = FileEdges()
+    edges: FileEdges = NO_EDGES
 
 
 @dataclass(slots=True)
