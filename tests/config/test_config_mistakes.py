@@ -116,7 +116,11 @@ def test_all_mistakes_of_all_layers_come_at_once_in_reading_order(desk: Desk) ->
         ("priors.docs.grep = 0.0005", "priors.docs.grep", "must have at most 3 decimals, got 0.0005"),
         ("priors.docs.grep = nan", "priors.docs.grep", "must be a finite number, got nan"),
         ("priors.docs.gerp = 1", "priors.docs.gerp", 'names an unknown expert; did you mean "grep"?'),
-        ("gate.default_set = ['x']", "gate.default_set[0]", 'names an unknown expert "x"; there are grep, symbols, codesearch, callgraph, history'),
+        (
+            "gate.default_set = ['x']",
+            "gate.default_set[0]",
+            'names an unknown expert "x"; there are grep, symbols, codesearch, callgraph, history',
+        ),
         ("gate.default_set = 'x'", "gate.default_set", 'must be an array of strings, got "x"'),
         ("gate.one_expert_suffices = 'yes'", "gate.one_expert_suffices", 'must be true or false, got "yes"'),
         ("http.host = 1979-05-27", "http.host", "must be a string, got 1979-05-27; put it in quotes to make it a string"),

@@ -44,6 +44,8 @@ SCORES: Final = {Resolution.EXACT: 1.0, Resolution.IMPORT: 0.8, Resolution.UNIQU
 ORDER: Final = {resolution: place for place, resolution in enumerate(Resolution)}
 EXPLICIT_NAMES: Final = JAVASCRIPT | JVM | {"python", "rust", "go"}
 """Languages where a bare name is defined or imported in the file or its folder, or is a local variable."""
+_TABLES_ARE_MODULES = frozenset({"lua"})
+"""Languages where a module is the table that its file returns, so that its functions look like members."""
 SAME_FOLDER: Final = JVM | {"go", "csharp", "swift", "php"}
 _BUILT_IN: Final = {
     "python": frozenset(n for t in (str, bytes, list, dict, set, int, type(b"".hex)) for n in dir(t))
@@ -105,11 +107,12 @@ class Resolver:
         self._edges = {edges.project: edges for edges in graph}
         self._alone = [t for t in targets if not t.owner]
         self._members = [t for t in targets if t.owner]
+        self._of_modules = [t for t in targets if not t.owner or t.file.language in _TABLES_ARE_MODULES]
         self.owners = frozenset(t.owner for t in self._members)
         self._others = [t for t in everyone if t not in targets]
         self._homes_alone = {(t.project, _home(t.file)) for t in everyone if not t.owner}
         self._owners_all = {t.owner for t in everyone if t.owner}
-        self.reach = Reach(graph, name, [(t.project, t.file, t.definition.container) for t in self._alone if t.scope is None])
+        self.reach = Reach(graph, name, [(t.project, t.file, t.definition.container) for t in self._of_modules if t.scope is None])
         self._owner_reach: dict[str, Reach] = {}
 
     def local_names(self, project: str, path: str) -> set[str]:
@@ -123,7 +126,7 @@ class Resolver:
         around = self._edges[project].around(file, call.line)
         if not call.receiver:
             return self._resolve_bare(project, file, call, around)
-        found = self._resolve_module(project, file, call) if self._alone and call.receiver != UNKNOWN else None
+        found = self._resolve_module(project, file, call) if self._of_modules and call.receiver != UNKNOWN else None
         if found is not None:
             return found
         return self._resolve_member(project, file, call, around) if self._members else self._resolve_loose(project, file, call, around)

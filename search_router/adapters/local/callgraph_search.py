@@ -19,6 +19,8 @@ MAX_TARGETS: Final = 200
 MAX_EDGES: Final = 5000
 MAX_EXPANDED: Final = 40
 """So many callers have their own callers looked up."""
+MAX_CANDIDATES: Final = 40
+"""So many definitions of one called name are tried."""
 FAR: Final = 0.5
 """The score of an edge is multiplied by this for each further step."""
 
@@ -102,6 +104,7 @@ def find_references(where: EdgeSpace, resolver: Resolver, taken: Iterable[Edge])
     """Uses that are no calls, in files that are known to have the definition: passed on as a value, named as a type, imported."""
     called = {(e.project, e.file.path, line) for e in taken for line in range(e.line, e.end_line + 1)}
     homes = {(t.project, t.file.path) for t in resolver.targets}
+    graph = {edges.project: edges for edges in where.graph}
     for project, table in where.space.tables:
         names = {resolver.name, *(n for (owner, _), found in resolver.reach.local.items() if owner == project for n in found)}
         for name in sorted(names):
@@ -111,9 +114,10 @@ def find_references(where: EdgeSpace, resolver: Resolver, taken: Iterable[Edge])
                 home = place in homes and name == resolver.name
                 if not (home or name in local or place in resolver.reach.whole or _is_owned(where, resolver, found.file)):
                     continue
+                importing = {each.line for each in graph[project].imports_in(found.file.path)}
                 for line, kind in found.uses:
                     if (*place, line) not in called:
-                        what = "import" if kind == "import" else "reference"
+                        what = "import" if kind == "import" or line in importing else "reference"
                         certain = Resolution.EXACT if home and not resolver.owners else Resolution.IMPORT
                         resolution = Resolution.UNIQUE if resolver.owners else certain
                         yield Edge(project, found.file, line, line, what, resolution, _function_around(found.file, line))
@@ -148,8 +152,11 @@ def find_transitive(where: EdgeSpace, first: Sequence[Edge], depth: int) -> Iter
 
 
 def find_callees(where: EdgeSpace, targets: Sequence[Target]) -> Iterator[Edge]:
-    """What the bodies of the targets call: the definitions that the calls resolve to, else the places of the calls."""
-    for target in targets:
+    """What the bodies of the targets call: the definitions that the calls resolve to, else the places of the calls.
+
+    Definitions in tests are looked at only when there are no others.
+    """
+    for target in [t for t in targets if not is_test_path(t.file.path)] or targets:
         edges = next(e for e in where.graph if e.project == target.project)
         body = target.definition
         seen: set[tuple[str, str]] = set()
@@ -159,7 +166,7 @@ def find_callees(where: EdgeSpace, targets: Sequence[Target]) -> Iterator[Edge]:
             seen.add((call.name, call.receiver))
             _, everyone = find_targets(where, WantedName(call.name, ()))
             best: list[tuple[int, Target, Resolution]] = []
-            for callee in everyone:
+            for callee in _implementations(everyone):
                 resolution = make_resolver(where, call.name, [callee], everyone).resolve(target.project, target.file, call)
                 if resolution is not None and callee.definition != body:
                     best.append((ORDER[resolution], callee, resolution))
@@ -213,6 +220,12 @@ def edge_hit(edge: Edge) -> Hit:
         content_hash=edge.file.content_hash,
         flags=tuple(flags),
     )
+
+
+def _implementations(targets: Sequence[Target]) -> list[Target]:
+    """One definition for several of one qualified name in a file: overloads stand before what they are overloads of."""
+    last = {(t.project, t.file.path, t.definition.qualified): t for t in targets}
+    return list(last.values())[:MAX_CANDIDATES]
 
 
 def _function_around(file: IndexedFile, line: int) -> Definition | None:
