@@ -124,8 +124,9 @@ def read_edges(
             if made := read_type(source[kind.start_byte : kind.end_byte].decode("utf-8", "replace")):
                 name = source[node.start_byte : node.end_byte].decode("utf-8", "replace")
                 returns.add(Binding(node.start_point[0] + 1, name, made))
+    named = {(each.line, each.module) for each in imports if each.local}  # `require` alone, inside a statement that was read whole
     edges = FileEdges(
-        tuple(sorted(imports)),
+        tuple(sorted(each for each in imports if each.local or each.name or (each.line, each.module) not in named)),
         tuple(sorted(bases)),
         tuple(sorted(returns)),
         tuple(sorted(calls, key=lambda c: (c.line, c.name, c.receiver, c.end_line))),
