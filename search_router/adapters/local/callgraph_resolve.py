@@ -53,7 +53,8 @@ _BUILT_IN: Final = {
     "javascript": frozenset(
         """at concat entries every fill filter find findIndex flat flatMap forEach includes indexOf join keys map pop push reduce reverse
         shift slice some sort splice unshift values add clear delete get has set size then catch finally apply bind call toString valueOf
-        charAt match replace search split startsWith endsWith substring toLowerCase toUpperCase trim test exec next return throw on emit""".split()
+        charAt match replace search split startsWith endsWith substring toLowerCase toUpperCase trim test exec next return
+        throw on emit""".split()
     ),
 }
 

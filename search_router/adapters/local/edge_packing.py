@@ -77,7 +77,7 @@ def _calls(texts: list[str], numbers: list[int]) -> Iterable[Call]:
     values = iter(numbers)
     for name, difference, lines, receiver in zip(values, values, values, values, strict=True):
         line += difference
-        yield Call(texts[name], line, line + lines, texts[receiver])
+        yield Call(line, texts[name], texts[receiver], line + lines)
 
 
 def _threes(numbers: list[int]) -> Iterable[tuple[int, int, int]]:

@@ -46,10 +46,10 @@ _NOISE = re.compile(
 class Call(NamedTuple):
     """A call: 1-based lines of the whole expression; the receiver is a dotted name, `f()` for a call, empty for none, UNKNOWN else."""
 
-    name: str
     line: int
-    end_line: int
+    name: str
     receiver: str
+    end_line: int
 
 
 class Base(NamedTuple):
@@ -103,11 +103,10 @@ def read_edges(
             start, row = node.start_byte, node.start_point[0]
             if start in names or node.end_byte == start:
                 continue
-            name = source[start : node.end_byte]
+            name, first = source[start : node.end_byte], whole.start_byte
             called.append((name, row + 1))
-            around = source[max(whole.start_byte, start - _LOOK_BACK) : start]
-            plain = plain_name(name.decode("utf-8", "replace"))
-            calls.add(Call(plain, row + 1, max(whole.end_point[0], row) + 1, read_receiver(around.decode("utf-8", "replace"))))
+            receiver = "" if first >= start else _receiver_in(source[max(first, start - _LOOK_BACK) : start])
+            calls.add(Call(row + 1, _plain_name_in(name), receiver, max(whole.end_point[0], row) + 1))
         elif "import" in captures:
             node = captures["import"][0]
             text = source[node.start_byte : min(node.end_byte, node.start_byte + _MAX_IMPORT)].decode("utf-8", "replace")
@@ -129,7 +128,7 @@ def read_edges(
         tuple(sorted(each for each in imports if each.local or each.name or (each.line, each.module) not in named)),
         tuple(sorted(bases)),
         tuple(sorted(returns)),
-        tuple(sorted(calls, key=lambda c: (c.line, c.name, c.receiver, c.end_line))),
+        tuple(sorted(calls)),
         tuple(sorted(bindings)),
     )
     return Found(edges, called)
@@ -162,6 +161,15 @@ def _type_of_value(callee: str, language: str) -> str:
 
 
 @functools.lru_cache(maxsize=16384)
+def _plain_name_in(name: bytes) -> str:
+    return plain_name(name.decode("utf-8", "replace"))
+
+
+@functools.lru_cache(maxsize=16384)
+def _receiver_in(before: bytes) -> str:
+    return read_receiver(before.decode("utf-8", "replace"))
+
+
 def read_receiver(before: str) -> str:
     """The receiver in the text between the start of a call and the called name."""
     cut = _SEPARATOR.search(before)

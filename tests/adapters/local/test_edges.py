@@ -1,4 +1,5 @@
 """Calls with receivers, base types, bindings and returns of a file; and the bytes that they are kept as."""
+# ruff: noqa: E501 the sample files stand on one line each
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ EDGES = st.builds(
     bases=st.lists(st.builds(Base, LINES, NAMES), max_size=4).map(tuple),
     returns=st.lists(st.builds(Binding, LINES, NAMES, NAMES), max_size=4).map(tuple),
     calls=st.lists(st.tuples(NAMES, LINES, st.integers(0, MAX_SHIFT), st.text(max_size=8)), max_size=6).map(
-        lambda calls: tuple(Call(name, line, line + more, receiver) for name, line, more, receiver in sorted(calls, key=lambda c: c[1]))
+        lambda calls: tuple(Call(line, name, receiver, line + more) for name, line, more, receiver in sorted(calls, key=lambda c: c[1]))
     ),
     bindings=st.lists(st.builds(Binding, LINES, NAMES, NAMES), max_size=4).map(tuple),
 )
@@ -94,7 +95,7 @@ def test_what_is_packed_comes_back(edges: FileEdges) -> None:
     assert unpack_front(packed) == edges._replace(calls=(), bindings=())
 
 
-@pytest.mark.parametrize("data", [b"x", b"\x05\0\0\0nonsense", pack_edges(FileEdges(calls=(Call("a", 1, 1, ""),)))[:-1]])
+@pytest.mark.parametrize("data", [b"x", b"\x05\0\0\0nonsense", pack_edges(FileEdges(calls=(Call(1, "a", "", 1),)))[:-1]])
 def test_damaged_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(DamagedPayload):
         unpack_edges(data)
