@@ -185,7 +185,6 @@ class Resolver:
                 head = found.local.partition(".")[0]  # Python's `import a.b` binds a
                 if found.name or (not receiver.startswith(f"{head}.") and receiver != head):
                     continue
-                attribute = ""
                 if self.reach.means(project, file, found._replace(module=receiver), name=call.name):
                     return Resolution.IMPORT
                 continue
