@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from search_router.adapters.base import Expert
+from search_router.adapters.local.callgraph import CallGraphExpert
 from search_router.adapters.local.codesearch import CodeSearchExpert
 from search_router.adapters.local.grep import GrepExpert
 from search_router.adapters.local.history import HistoryExpert
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbols import SymbolsExpert
-from search_router.config.schema import CodeSearchConfig, Config, GrepConfig, HistoryConfig, ScriptedConfig, SymbolsConfig
+from search_router.config.schema import CallGraphConfig, CodeSearchConfig, Config, GrepConfig, HistoryConfig, ScriptedConfig, SymbolsConfig
 
 MAX_FILE_BYTES = 2 * 2**20
 WORKERS = 2
@@ -32,6 +33,8 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
                 experts[name] = SymbolsExpert(name, settings, cache_dir, index)
             case CodeSearchConfig():
                 experts[name] = CodeSearchExpert(name, settings, index)
+            case CallGraphConfig():
+                experts[name] = CallGraphExpert(name, settings, index)
             case HistoryConfig():
                 experts[name] = HistoryExpert(name, settings, cache_dir)
             case ScriptedConfig():

@@ -181,6 +181,12 @@ class CodeSearchConfig(ExpertConfig):
     weights: CodeSearchWeights
 
 
+class CallGraphConfig(ExpertConfig):
+    kind: Literal["callgraph"]
+    depth: int = Field(ge=1, le=5)
+    """How many steps of callers a question about the effects of a change follows."""
+
+
 class HistoryConfig(ExpertConfig):
     kind: Literal["history"]
     max_commits: int = Field(ge=1)
@@ -196,7 +202,9 @@ class ScriptedConfig(ExpertConfig):
     freshness: Literal["live", "content-hash", "none"] = "live"
 
 
-AnyExpertConfig = Annotated[GrepConfig | SymbolsConfig | CodeSearchConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")]
+AnyExpertConfig = Annotated[
+    GrepConfig | SymbolsConfig | CodeSearchConfig | CallGraphConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")
+]
 
 
 class Config(Section):

@@ -57,6 +57,7 @@ def fuse_rankings(
     config: FusionConfig,
     names: Collection[str] = (),
     damped: Collection[tuple[str, ...]] = (),
+    by_place: bool = False,
 ) -> list[Fused]:
     """Rank the candidates, best first.
 
@@ -64,6 +65,7 @@ def fuse_rankings(
         weights: expert id to its prior for this request, 0 to 1. An expert of weight 0 adds nothing and corroborates nothing.
         names: lower-cased identifiers of the question; an exact definition of one of them earns the definition bonus.
         damped: keys of candidates in tests, vendored or generated files that the question does not ask for.
+        by_place: fuse places alone, whatever their files: for questions whose answers are places, such as who calls what.
 
     Returns:
         Every candidate once: the best place of each file by the files' scores, then the second places, and so on; equal scores by best
@@ -87,7 +89,7 @@ def fuse_rankings(
             score *= 1 - config.test_penalty
             boosts = (*boosts, DAMPED)
         entry = (-agreeing if base > 0 else 0, -score, best, key, Fused(candidate, score, base, boosts))
-        file = key[:3]
+        file = key if by_place else key[:3]
         if file in files:
             files[file].append(entry)
         else:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from search_router.router.manifests import manifest_reader
+from search_router.adapters.local.dependency_manifests import manifest_reader
 
 MAX_MANIFESTS = 200
 MAX_MANIFEST_BYTES = 2**20

@@ -39,6 +39,7 @@ from search_router.schema import (
     ExpertStatus,
     FileFacts,
     Health,
+    Intent,
     Project,
     SearchRequest,
     Status,
@@ -200,6 +201,7 @@ def _fuse(trace: Trace, plan: Plan, tokens: QuestionTokens, candidates: list[Can
             config=trace.surroundings.config.fusion,
             names=frozenset(name.lower() for name in tokens.identifiers),
             damped=_damped(candidates, tokens),
+            by_place=plan.intent is Intent.CROSS_REPO_IMPACT,
         )
         stage.out = len(fused)
     if trace.request is not None and trace.request.budget.rerank:

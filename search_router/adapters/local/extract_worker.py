@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from search_router.adapters.local.code_terms import derive_terms, pack_terms
+from search_router.adapters.local.edge_packing import pack_edges
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, ExtractionFailed
 from search_router.adapters.local.manifest import LeftOut
 from search_router.adapters.local.symbol_packing import compact_syntax, join_payload, pack_syntax
@@ -51,7 +52,7 @@ def read_syntax(root: Path, path: str, language: str, *, max_bytes: int) -> Read
     except ExtractionFailed as error:
         return LeftOut(path, str(error))
     terms = derive_terms(source.text, language, extracted.definitions)
-    payload = join_payload(pack_syntax(compact_syntax(extracted)), pack_terms(terms))
+    payload = join_payload(pack_syntax(compact_syntax(extracted)), pack_terms(terms), pack_edges(extracted.edges))
     return ReadSyntax(path, source.blob, source.content_hash, payload)
 
 

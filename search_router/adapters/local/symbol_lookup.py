@@ -112,7 +112,7 @@ def _definition_order(wanted: WantedName, found: FoundDefinition, others: set[st
     named_around = not others.isdisjoint(container)
     one_line = definition.start_line == definition.end_line  # a prototype or an overload's signature
     return (
-        _qualified_level(wanted.qualifiers, container, facts.parts),
+        qualified_level(wanted.qualifiers, container, facts.parts),
         0 if named_around else 1,
         facts.test,
         facts.foreign,
@@ -122,7 +122,7 @@ def _definition_order(wanted: WantedName, found: FoundDefinition, others: set[st
     )
 
 
-def _qualified_level(qualifiers: tuple[str, ...], container: tuple[str, ...], parts: tuple[str, ...]) -> int:
+def qualified_level(qualifiers: tuple[str, ...], container: tuple[str, ...], parts: tuple[str, ...]) -> int:
     """0: they end the container; 1: they end path and container together; 2: they stand there in order; 3: they do not."""
     if container[len(container) - len(qualifiers) :] == qualifiers or not qualifiers:
         return 0

@@ -74,18 +74,19 @@ def unpack_syntax(data: bytes) -> FileSyntax:
         raise DamagedPayload(f"a packed syntax record is damaged: {error}") from error
 
 
-def join_payload(syntax: bytes, terms: bytes) -> bytes:
-    """One row's payload of its two parts."""
-    return _LENGTH.pack(len(syntax)) + syntax + terms
+def join_payload(syntax: bytes, terms: bytes, edges: bytes = b"") -> bytes:
+    """One row's payload of its three parts."""
+    return _LENGTH.pack(len(syntax)) + _LENGTH.pack(len(terms)) + syntax + terms + edges
 
 
-def split_payload(payload: bytes) -> tuple[bytes, bytes]:
-    """(packed syntax, packed terms) of a row's payload. Raises DamagedPayload."""
+def split_payload(payload: bytes) -> tuple[bytes, bytes, bytes]:
+    """(packed syntax, packed terms, packed edges) of a row's payload. Raises DamagedPayload."""
     try:
-        (length,) = _LENGTH.unpack_from(payload)
+        (syntax,), (terms,) = _LENGTH.unpack_from(payload), _LENGTH.unpack_from(payload, _LENGTH.size)
     except struct.error as error:
         raise DamagedPayload("an index row is damaged: it is too short") from error
-    return payload[_LENGTH.size : _LENGTH.size + length], payload[_LENGTH.size + length :]
+    first = 2 * _LENGTH.size + syntax
+    return payload[2 * _LENGTH.size : first], payload[first : first + terms], payload[first + terms :]
 
 
 def _numbers(data: bytes) -> array[int]:

@@ -233,7 +233,7 @@ class Refresh:
         """Enter a file under its own path, with the syntax of equal bytes."""
         path, language, _ = each.changed
         if file.path != path:
-            file = IndexedFile(path, language, file.blob, file.content_hash, file.syntax, file.terms)
+            file = IndexedFile(path, language, file.blob, file.content_hash, file.syntax, file.terms, file.edges)
         self._state.table.put(file)
         self._known[derived_key(language, file.blob)] = file
         self._mark_seen(each)

@@ -36,12 +36,14 @@ class IndexedFile:
     syntax: FileSyntax
     terms: bytes = b""
     """Packed terms for ranking; unpacked when a segment is built."""
+    edges: bytes = b""
+    """Packed calls, imports and what else `edges` holds; unpacked when the file's edges are asked for."""
 
     @classmethod
     def of(cls, path: str, language: str, blob: str, row: Derived) -> IndexedFile:
         """The file that a row of the store describes. Raises DamagedPayload."""
-        syntax, terms = split_payload(row.payload)
-        return cls(path, language, blob, row.content_hash, unpack_syntax(syntax), terms)
+        syntax, terms, edges = split_payload(row.payload)
+        return cls(path, language, blob, row.content_hash, unpack_syntax(syntax), terms, edges)
 
     def enclosing(self, line: int) -> Definition | None:
         """The innermost definition around a 1-based line."""

@@ -69,7 +69,7 @@ class SymbolsExpert:
             ExpertError: `timeout` when nothing was indexed in time; `rejected` for a path or a regular expression that cannot be
                 searched; `crashed` when extraction failed for every file; what git raises when no project can be listed.
         """
-        path = _scope_path(call.path)
+        path = scope_path(call.path)
         began = time.monotonic()
         ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
         ready.raise_failure()
@@ -163,7 +163,7 @@ def _version_of(wheel: str) -> str | None:
         return None
 
 
-def _scope_path(path: str | None) -> str:
+def scope_path(path: str | None) -> str:
     """The scope's path in normal form, empty for all. Raises ExpertError `rejected` for one that leaves the project."""
     if path is None:
         return ""

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import tree_sitter
 
+from search_router.adapters.local.edges import NO_EDGES, FileEdges, read_edges
 from search_router.adapters.local.grammars import ExtractionFailed, Grammar, load_grammar
 from search_router.adapters.local.qualified_names import cut_qualified, plain_name
 from search_router.schema import Definition
@@ -50,10 +51,11 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What one file defines and mentions, both in reading order."""
+    """What one file defines and mentions, both in reading order, and its edges."""
 
     definitions: tuple[Definition, ...]
     references: tuple[Reference, ...]
+    edges: FileEdges = NO_EDGES
 
 
 @dataclass(slots=True)
@@ -102,10 +104,11 @@ def extract(source: bytes, language: str, *, seconds: float = EXTRACT_SECONDS) -
     if tree.root_node.is_error and tree.root_node.child_count > MOST_LOOSE_NODES:
         raise ExtractionFailed(f"it is not {language}: no part of it could be parsed")
     found, name_starts = _match_definitions(grammar, tree.root_node, source)
-    references = _read_references(grammar, tree.root_node, source, name_starts)
+    edges, called = read_edges(grammar.edges, tree.root_node, source, language, name_starts, match_limit=MATCH_LIMIT)
+    references = _read_references(grammar, tree.root_node, source, name_starts, called)
     placed = _place_definitions(found)
     definitions = _join_clauses(placed) if language in _CLAUSES else [definition for definition, _ in placed]
-    return Extracted(tuple(definitions), references)
+    return Extracted(tuple(definitions), references, edges)
 
 
 def _open_cursor(query: tree_sitter.Query) -> tree_sitter.QueryCursor:
@@ -211,11 +214,14 @@ def _join_clauses(placed: list[tuple[Definition, int]]) -> list[Definition]:
     return [dataclasses.replace(d, kind="method" if d.container else "function") if d.kind == "signature" else d for d in joined]
 
 
-def _read_references(grammar: Grammar, root: tree_sitter.Node, source: bytes, name_starts: set[int]) -> tuple[Reference, ...]:
+def _read_references(
+    grammar: Grammar, root: tree_sitter.Node, source: bytes, name_starts: set[int], called: Iterable[tuple[bytes, int]]
+) -> tuple[Reference, ...]:
     """Every name in a use position, once a line with its strongest kind, in order of line, then name."""
     captures = _open_cursor(grammar.references).captures(root)
     seen: dict[tuple[bytes, int], str] = {}
-    for kind in REFERENCE_KINDS:
+    seen.update((key, "call") for key in called if len(key[0]) > 1)
+    for kind in REFERENCE_KINDS[1:]:
         for key in _reference_keys(captures.get(f"reference.{kind}", ()), source, name_starts):
             seen.setdefault(key, kind)
     return tuple(

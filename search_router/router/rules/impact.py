@@ -167,5 +167,13 @@ IMPACT: tuple[Rule, ...] = (
     ),
     rule("cross-repo-impact.unused", 550, r" (?:unused|dead code|orphaned|nobody use_b|no longer use_p|not use_p|never use_p) "),
     rule("cross-repo-impact.dependencies", 550, r" dependenc(?:y|ies) (?:of|on|graph) | what (?:all )?(?:does|do) \S+ use_b "),
+    rule(
+        "cross-repo-impact.callees",
+        900,
+        r"(?i) (?:what|which)(?: \S+){0,3}? (?:does|do|did) (?:\S+ ){1,4}?(?:calls?|invokes?|depends? on|rel(?:y|ies) on)[?. ]"
+        r"|(?i: (?:functions?|methods?|what|which) (?:is|are|gets?) (?:called|invoked) (?:by|from|in|inside|within) )",
+        "text",
+        unless=r"(?i) (?:when|if|after|before|why|how) ",
+    ),
     rule("cross-repo-impact.code-into", 550, r" code (?:that|which) use_b (?:into|from|on) "),
 )

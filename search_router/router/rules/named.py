@@ -66,8 +66,15 @@ TYPED: tuple[Rule, ...] = (
         "typed-symbol.returns",
         700,
         rf" what (?:does|do|can|should|will)(?: \S+){{0,4}}? {NAME} (?:\S+ )?(?:returns?|accept|take|"
-        r"raise|throw|yield|expose|expect|need|use_b) "
+        r"raise|throw|yield|expose|expect|need) "
         rf"| (?:what|which) (?:\S+ )?(?:{KINDS}s?|class(?:es)?|{MEMBERS}) (?:does|do|is|are|can|has|have)(?: \S+){{0,3}}? {NAME} ",
+    ),
+    rule(
+        "typed-symbol.requires",
+        700,
+        r"(?i) what (?:does|do|can|should|will)(?: \S+){1,6}? (?:requires?|includes?|consumes?|wraps?|constructs?|uses?) ",
+        "text",
+        also=r"[A-Za-z0-9]_[A-Za-z]|[a-z][A-Z]|\w\.\w|\(\)",
     ),
     named("typed-symbol.kind-alone", 300, rf" {KINDS} (?:called|named|that) | (?:return type|type signature|type hint|type annotation) "),
 )

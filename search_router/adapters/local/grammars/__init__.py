@@ -12,8 +12,8 @@ from typing import Final
 
 import tree_sitter
 
-CODE_VERSION: Final = "2"
-"""Part of every version: raise it when `syntax.py` or `code_terms.py` changes what it makes of a file."""
+CODE_VERSION: Final = "4"
+"""Part of every version: raise it when what `syntax.py`, `edges.py`, `import_statements.py` or `code_terms.py` make of a file changes."""
 
 _WHEELS: Final = {
     "python": ("tree-sitter-python", "language"),
@@ -45,11 +45,12 @@ class ExtractionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A loaded grammar with its two compiled queries."""
+    """A loaded grammar with its three compiled queries."""
 
     language: tree_sitter.Language
     definitions: tree_sitter.Query
     references: tree_sitter.Query
+    edges: tree_sitter.Query
 
 
 @functools.cache
@@ -66,8 +67,9 @@ def load_grammar(language: str) -> Grammar:
         module = importlib.import_module(wheel.replace("-", "_"))
         capsule: object = getattr(module, entry)()
         loaded = tree_sitter.Language(capsule)
-        definitions, references = _query_text(language).split(";; references", 1)
-        return Grammar(loaded, tree_sitter.Query(loaded, definitions), tree_sitter.Query(loaded, references))
+        definitions, rest = _query_text(language).split(";; references", 1)
+        references, edges = rest.split(";; edges", 1)
+        return Grammar(loaded, *(tree_sitter.Query(loaded, text) for text in (definitions, references, edges)))
     except (ImportError, AttributeError, ValueError) as error:
         raise ExtractionFailed(f"the grammar wheel {wheel} is not usable: {error}") from error
 

@@ -4,4 +4,7 @@
 
 ;; references
 (variable_name) @reference.use
-(command_name (word) @reference.call)
+
+;; edges
+(command_name (word) @called) @call
+(command name: (command_name (word) @_source) (#any-of? @_source "source" ".")) @import

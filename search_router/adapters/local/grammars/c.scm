@@ -23,5 +23,8 @@
 ;; references
 [(identifier) (field_identifier)] @reference.use
 (type_identifier) @reference.type
-(call_expression function: (identifier) @reference.call)
-(call_expression function: (field_expression field: (field_identifier) @reference.call))
+
+;; edges
+(call_expression function: (identifier) @called) @call
+(call_expression function: (field_expression field: (field_identifier) @called)) @call
+(preproc_include) @import

@@ -36,9 +36,17 @@
 ;; references
 [(identifier) (field_identifier) (namespace_identifier)] @reference.use
 (type_identifier) @reference.type
-(call_expression function: (identifier) @reference.call)
-(call_expression function: (field_expression field: (field_identifier) @reference.call))
-(call_expression function: (qualified_identifier name: (identifier) @reference.call))
-(call_expression function: (template_function name: (identifier) @reference.call))
-(call_expression function: (qualified_identifier name: (template_function name: (identifier) @reference.call)))
-(new_expression type: (type_identifier) @reference.call)
+
+;; edges
+(call_expression function: (identifier) @called) @call
+(call_expression function: (field_expression field: (field_identifier) @called)) @call
+(call_expression function: (qualified_identifier name: (identifier) @called)) @call
+(call_expression function: (template_function name: (identifier) @called)) @call
+(call_expression function: (qualified_identifier name: (template_function name: (identifier) @called))) @call
+(new_expression type: (type_identifier) @called) @call
+(preproc_include) @import
+(base_class_clause [(type_identifier) (qualified_identifier) (template_type)] @base)
+(declaration type: (_) @type declarator: [(identifier) @bound (_ (identifier) @bound)])
+(parameter_declaration type: (_) @type declarator: [(identifier) @bound (_ (identifier) @bound)])
+(field_declaration type: (_) @type declarator: [(field_identifier) @bound (_ (field_identifier) @bound)])
+(init_declarator declarator: (identifier) @bound value: (new_expression type: (_) @type))

@@ -17,14 +17,6 @@
 
 ;; references
 (identifier) @reference.use
-(invocation_expression function: (identifier) @reference.call)
-(invocation_expression function: (generic_name (identifier) @reference.call))
-(invocation_expression function: (member_access_expression name: (identifier) @reference.call))
-(invocation_expression function: (member_access_expression name: (generic_name (identifier) @reference.call)))
-(invocation_expression function: (conditional_access_expression (member_binding_expression name: (identifier) @reference.call)))
-(object_creation_expression type: (identifier) @reference.call)
-(object_creation_expression type: (generic_name (identifier) @reference.call))
-(attribute name: (identifier) @reference.call)
 (base_list (identifier) @reference.type)
 (base_list (generic_name (identifier) @reference.type))
 (parameter type: (identifier) @reference.type)
@@ -32,3 +24,20 @@
 (method_declaration returns: (identifier) @reference.type)
 (property_declaration type: (identifier) @reference.type)
 (type_argument_list (identifier) @reference.type)
+
+;; edges
+(invocation_expression function: (identifier) @called) @call
+(invocation_expression function: (generic_name (identifier) @called)) @call
+(invocation_expression function: (member_access_expression name: (identifier) @called)) @call
+(invocation_expression function: (member_access_expression name: (generic_name (identifier) @called))) @call
+(invocation_expression function: (conditional_access_expression (member_binding_expression name: (identifier) @called))) @call
+(object_creation_expression type: (identifier) @called) @call
+(object_creation_expression type: (generic_name (identifier) @called)) @call
+(attribute name: (identifier) @called) @call
+(using_directive) @import
+(base_list (_) @base)
+(parameter type: (_) @type name: (identifier) @bound)
+(variable_declaration type: [(identifier) (qualified_name) (generic_name) (nullable_type)] @type (variable_declarator name: (identifier) @bound))
+(variable_declarator name: (identifier) @bound (object_creation_expression type: (_) @type))
+(property_declaration type: (_) @type name: (identifier) @bound)
+(method_declaration returns: (_) @type name: (identifier) @function)

@@ -24,6 +24,9 @@
 ;; references
 (identifier) @reference.use
 (alias) @reference.type
-(call target: (identifier) @reference.call)
-(call target: (dot right: (identifier) @reference.call))
-(binary_operator operator: "|>" right: (identifier) @reference.call)
+
+;; edges
+(call target: (identifier) @called) @call
+(call target: (dot right: (identifier) @called)) @call
+(binary_operator operator: "|>" right: (identifier) @called) @call
+((call target: (identifier) @_kind) @import (#any-of? @_kind "alias" "import" "use" "require"))

@@ -20,7 +20,20 @@
 ;; references
 [(identifier) (field_identifier)] @reference.use
 (type_identifier) @reference.type
-(call_expression function: (identifier) @reference.call)
-(call_expression function: (selector_expression field: (field_identifier) @reference.call))
-(call_expression function: (parenthesized_expression (identifier) @reference.call))
-(composite_literal type: (type_identifier) @reference.call)
+
+;; edges
+(call_expression function: (identifier) @called) @call
+(call_expression function: (selector_expression field: (field_identifier) @called)) @call
+(call_expression function: (parenthesized_expression (identifier) @called)) @call
+(composite_literal type: (type_identifier) @called) @call
+(import_spec) @import
+(field_declaration !name type: (_) @base)
+(parameter_declaration name: (identifier) @bound type: [(type_identifier) (pointer_type) (qualified_type)] @type)
+(short_var_declaration left: (expression_list . (identifier) @bound) right: (expression_list . (composite_literal type: (_) @type)))
+(short_var_declaration left: (expression_list . (identifier) @bound) right: (expression_list . (unary_expression operand: (composite_literal type: (_) @type))))
+(short_var_declaration left: (expression_list . (identifier) @bound) right: (expression_list . (call_expression function: (_) @value)))
+(var_spec name: (identifier) @bound type: [(type_identifier) (pointer_type) (qualified_type)] @type)
+(field_declaration name: (field_identifier) @bound type: [(type_identifier) (pointer_type) (qualified_type)] @type)
+(function_declaration name: (identifier) @function result: [(type_identifier) (pointer_type) (qualified_type)] @type)
+(function_declaration name: (identifier) @function result: (parameter_list . (parameter_declaration !name type: (_) @type)))
+(method_declaration name: (field_identifier) @function result: [(type_identifier) (pointer_type) (qualified_type)] @type)

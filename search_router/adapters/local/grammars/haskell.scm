@@ -12,7 +12,11 @@
 ;; references
 (variable) @reference.use
 [(name) (constructor)] @reference.type
-(apply function: (variable) @reference.call)
-(apply function: (constructor) @reference.call)
 (import_name variable: (variable) @reference.import)
 (import_name type: (name) @reference.import)
+
+;; edges
+(apply function: (variable) @called) @call
+(apply function: (constructor) @called) @call
+(apply function: (qualified id: (variable) @called)) @call
+(import) @import

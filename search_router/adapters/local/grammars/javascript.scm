@@ -16,14 +16,31 @@
 
 ;; references
 [(identifier) (property_identifier) (private_property_identifier) (shorthand_property_identifier)] @reference.use
-(call_expression function: (identifier) @reference.call)
-(call_expression function: (member_expression property: [(property_identifier) (private_property_identifier)] @reference.call))
-(new_expression constructor: (identifier) @reference.call)
-(new_expression constructor: (member_expression property: (property_identifier) @reference.call))
-(jsx_opening_element name: (identifier) @reference.call)
-(jsx_self_closing_element name: (identifier) @reference.call)
 (class_heritage (identifier) @reference.type)
 (class_heritage (member_expression property: (property_identifier) @reference.type))
 (import_specifier name: (identifier) @reference.import)
 (import_clause (identifier) @reference.import)
 (export_specifier name: (identifier) @reference.import)
+
+;; edges
+(call_expression function: (identifier) @called) @call
+(call_expression function: (member_expression property: [(property_identifier) (private_property_identifier)] @called)) @call
+(new_expression constructor: (identifier) @called) @call
+(new_expression constructor: (member_expression property: (property_identifier) @called)) @call
+(jsx_opening_element name: (identifier) @called) @call
+(jsx_self_closing_element name: (identifier) @called) @call
+(import_statement) @import
+(export_statement source: (_)) @import
+(variable_declarator value: (call_expression function: (identifier) @_require arguments: (arguments . (string)))
+  (#eq? @_require "require")) @import
+(variable_declarator value: (member_expression object: (call_expression function: (identifier) @_require arguments: (arguments . (string))))
+  (#eq? @_require "require")) @import
+(expression_statement (call_expression function: (identifier) @_require arguments: (arguments . (string)))
+  (#eq? @_require "require")) @import
+(call_expression function: (import) arguments: (arguments . (string))) @import
+(variable_declarator name: (identifier) @bound value: (new_expression constructor: (_) @value))
+(variable_declarator name: (identifier) @bound value: (call_expression function: (_) @value))
+(variable_declarator name: (identifier) @bound value: (await_expression (call_expression function: (_) @value)))
+(assignment_expression left: (member_expression object: (this)) @bound right: (new_expression constructor: (_) @value))
+(class_heritage (_) @base)
+(field_definition property: (_) @bound value: (new_expression constructor: (_) @value))

@@ -14,7 +14,15 @@
 ;; references
 (identifier) @reference.use
 (user_type (identifier) @reference.type)
-(call_expression . (identifier) @reference.call)
-(call_expression . (navigation_expression (identifier) @reference.call .))
-(constructor_invocation (user_type (identifier) @reference.call))
 (import (qualified_identifier (identifier) @reference.import .))
+
+;; edges
+(call_expression . (identifier) @called) @call
+(call_expression . (navigation_expression (identifier) @called .)) @call
+(constructor_invocation (user_type (identifier) @called)) @call
+(import) @import
+(delegation_specifier [(user_type) @base (constructor_invocation (user_type) @base)])
+(class_parameter (identifier) @bound (user_type) @type)
+(parameter (identifier) @bound (user_type) @type)
+(property_declaration (variable_declaration (identifier) @bound (user_type) @type))
+(property_declaration (variable_declaration (identifier) @bound) (call_expression . (identifier) @value))

@@ -8,6 +8,13 @@
 
 ;; references
 (identifier) @reference.use
-(function_call name: (identifier) @reference.call)
-(function_call name: (dot_index_expression field: (identifier) @reference.call))
-(function_call name: (method_index_expression method: (identifier) @reference.call))
+
+;; edges
+(function_call name: (identifier) @called) @call
+(function_call name: (dot_index_expression field: (identifier) @called)) @call
+(function_call name: (method_index_expression method: (identifier) @called)) @call
+(variable_declaration (assignment_statement (expression_list value: (function_call name: (identifier) @_require)))
+  (#eq? @_require "require")) @import
+(variable_declaration (assignment_statement (expression_list value: (dot_index_expression table: (function_call name: (identifier) @_require))))
+  (#eq? @_require "require")) @import
+((function_call name: (identifier) @_require) @import (#eq? @_require "require"))

@@ -8,13 +8,25 @@
 
 ;; references
 (identifier) @reference.use
-(call function: (identifier) @reference.call)
-(call function: (attribute attribute: (identifier) @reference.call))
-(decorator (identifier) @reference.call)
-(decorator (attribute attribute: (identifier) @reference.call))
 (type (identifier) @reference.type)
 (class_definition superclasses: (argument_list (identifier) @reference.type))
 (class_definition superclasses: (argument_list (attribute attribute: (identifier) @reference.type)))
 (import_statement name: (dotted_name (identifier) @reference.import))
 (import_from_statement name: (dotted_name (identifier) @reference.import))
 (aliased_import name: (dotted_name (identifier) @reference.import))
+
+;; edges
+(call function: (identifier) @called) @call
+(call function: (attribute attribute: (identifier) @called)) @call
+(decorator (identifier) @called) @call
+(decorator (attribute attribute: (identifier) @called)) @call
+[(import_statement) (import_from_statement)] @import
+(class_definition superclasses: (argument_list [(identifier) (attribute) (subscript)] @base))
+(assignment left: [(identifier) (attribute object: (identifier))] @bound right: (call function: (_) @value))
+(assignment left: [(identifier) (attribute object: (identifier))] @bound right: (await (call function: (_) @value)))
+(assignment left: [(identifier) (attribute object: (identifier))] @bound type: (type) @type)
+(typed_parameter . (identifier) @bound type: (type) @type)
+(typed_default_parameter name: (identifier) @bound type: (type) @type)
+(as_pattern (call function: (_) @value) alias: (as_pattern_target (identifier) @bound))
+(as_pattern (await (call function: (_) @value)) alias: (as_pattern_target (identifier) @bound))
+(function_definition name: (identifier) @function return_type: (type) @type)

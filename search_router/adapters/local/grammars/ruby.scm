@@ -9,8 +9,16 @@
 
 ;; references
 [(identifier) (constant)] @reference.use
-(call method: [(identifier) (constant)] @reference.call)
 (superclass (constant) @reference.type)
 (superclass (scope_resolution name: (constant) @reference.type))
 ((call method: (identifier) @_mixin arguments: (argument_list (constant) @reference.type))
   (#any-of? @_mixin "include" "extend" "prepend"))
+
+;; edges
+(call method: [(identifier) (constant)] @called) @call
+((call !receiver method: (identifier) @_require arguments: (argument_list (string))) @import
+  (#any-of? @_require "require" "require_relative" "load" "autoload"))
+(superclass (_) @base)
+((call !receiver method: (identifier) @_mixin arguments: (argument_list [(constant) (scope_resolution)] @base))
+  (#any-of? @_mixin "include" "extend" "prepend"))
+(assignment left: [(identifier) (instance_variable)] @bound right: (call receiver: [(constant) (scope_resolution)] @type method: (identifier) @_new (#eq? @_new "new")))

@@ -21,17 +21,29 @@
 ;; references
 [(identifier) (field_identifier) (shorthand_field_identifier)] @reference.use
 (type_identifier) @reference.type
-(call_expression function: (identifier) @reference.call)
-(call_expression function: (field_expression field: (field_identifier) @reference.call))
-(call_expression function: (scoped_identifier name: (identifier) @reference.call))
-(call_expression function: (generic_function function: (identifier) @reference.call))
-(call_expression function: (generic_function function: (scoped_identifier name: (identifier) @reference.call)))
-(call_expression function: (generic_function function: (field_expression field: (field_identifier) @reference.call)))
-(macro_invocation macro: (identifier) @reference.call)
-(macro_invocation macro: (scoped_identifier name: (identifier) @reference.call))
-(struct_expression name: (type_identifier) @reference.call)
 (use_declaration argument: (identifier) @reference.import)
 (use_declaration argument: (scoped_identifier name: (identifier) @reference.import))
 (use_list (identifier) @reference.import)
 (use_list (scoped_identifier name: (identifier) @reference.import))
 (use_as_clause path: (scoped_identifier name: (identifier) @reference.import))
+
+;; edges
+(call_expression function: (identifier) @called) @call
+(call_expression function: (field_expression field: (field_identifier) @called)) @call
+(call_expression function: (scoped_identifier name: (identifier) @called)) @call
+(call_expression function: (generic_function function: (identifier) @called)) @call
+(call_expression function: (generic_function function: (scoped_identifier name: (identifier) @called))) @call
+(call_expression function: (generic_function function: (field_expression field: (field_identifier) @called))) @call
+(macro_invocation macro: (identifier) @called) @call
+(macro_invocation macro: (scoped_identifier name: (identifier) @called)) @call
+(struct_expression name: (type_identifier) @called) @call
+[(use_declaration) (extern_crate_declaration)] @import
+(mod_item !body) @import
+(impl_item trait: (_) @base)
+(trait_bounds (_) @base)
+(parameter pattern: (identifier) @bound type: (_) @type)
+(let_declaration pattern: (identifier) @bound type: (_) @type)
+(let_declaration pattern: (identifier) @bound value: (call_expression function: (scoped_identifier) @value))
+(let_declaration pattern: (identifier) @bound value: (struct_expression name: (_) @type))
+(field_declaration name: (field_identifier) @bound type: (_) @type)
+(function_item name: (identifier) @function return_type: (_) @type)

@@ -18,10 +18,18 @@
 ;; references
 (identifier) @reference.use
 (type_identifier) @reference.type
-(call_expression function: (identifier) @reference.call)
-(call_expression function: (field_expression field: (identifier) @reference.call))
-(call_expression function: (generic_function function: (identifier) @reference.call))
-(call_expression function: (generic_function function: (field_expression field: (identifier) @reference.call)))
-(instance_expression (type_identifier) @reference.call)
 (import_declaration path: (identifier) @reference.import .)
 (namespace_selectors (identifier) @reference.import)
+
+;; edges
+(call_expression function: (identifier) @called) @call
+(call_expression function: (field_expression field: (identifier) @called)) @call
+(call_expression function: (generic_function function: (identifier) @called)) @call
+(call_expression function: (generic_function function: (field_expression field: (identifier) @called))) @call
+(instance_expression (type_identifier) @called) @call
+(import_declaration) @import
+(extends_clause [(type_identifier) (generic_type) (stable_type_identifier)] @base)
+(class_parameter name: (identifier) @bound type: (_) @type)
+(parameter name: (identifier) @bound type: (_) @type)
+(val_definition pattern: (identifier) @bound type: (_) @type)
+(val_definition pattern: (identifier) @bound value: (instance_expression . (type_identifier) @type))

@@ -17,5 +17,12 @@
 ;; references
 (simple_identifier) @reference.use
 (type_identifier) @reference.type
-(call_expression . (simple_identifier) @reference.call)
-(call_expression . (navigation_expression suffix: (navigation_suffix suffix: (simple_identifier) @reference.call)))
+
+;; edges
+(call_expression . (simple_identifier) @called) @call
+(call_expression . (navigation_expression suffix: (navigation_suffix suffix: (simple_identifier) @called))) @call
+(import_declaration) @import
+(inheritance_specifier inherits_from: (_) @base)
+(parameter (simple_identifier) @bound . (user_type) @type)
+(property_declaration name: (pattern bound_identifier: (simple_identifier) @bound) (type_annotation (user_type) @type))
+(property_declaration name: (pattern bound_identifier: (simple_identifier) @bound) value: (call_expression . (simple_identifier) @value))

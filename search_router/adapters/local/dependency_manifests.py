@@ -216,3 +216,25 @@ _READERS: dict[str, Callable[[bytes], Iterator[str]]] = {
     "pom.xml": _read_pom,
     "Directory.Packages.props": _read_project,
 }
+
+
+# ------------------------------------------------------------------ a package's own name
+
+
+def package_name(name: str, data: bytes) -> tuple[str, str] | None:
+    """(name, kind) of the package that this manifest describes; the kind is `node`, `go`, `rust` or `python`. ValueError when malformed."""
+    match name:
+        case "package.json":
+            found, kind = _table(_load_json(data)).get("name"), "node"
+        case "Cargo.toml":
+            found, kind = _table(_load_toml(data).get("package")).get("name"), "rust"
+        case "pyproject.toml":
+            document = _load_toml(data)
+            poetry = _table(_table(document.get("tool")).get("poetry"))
+            found, kind = _table(document.get("project")).get("name", poetry.get("name")), "python"
+        case "go.mod":
+            lines = (line.split() for line in data.decode().splitlines() if len(line) <= MAX_LINE)
+            found, kind = next((words[1] for words in lines if words[:1] == ["module"] and len(words) > 1), None), "go"
+        case _:
+            return None
+    return (found.strip('"'), kind) if isinstance(found, str) and found else None
