@@ -18,7 +18,6 @@ from starlette.applications import Starlette
 
 from search_router.config.schema import HttpConfig
 from search_router.mcp_http import PATHS, HttpKind, check_exposure, mount_server, principal_of
-from search_router.mcp_listener import bind, listen
 from search_router.mcp_roots import ClientRoots
 from search_router.mcp_stdio import run_on_wire
 from search_router.mcp_tools import NAME, create_server
@@ -70,6 +69,8 @@ async def serve_http(router: RouterApi, http: HttpConfig, kind: HttpKind, token:
     Raises:
         ConfigError: the address cannot be listened on, or it is reachable from other machines and there is no token.
     """
+    from search_router.mcp_listener import bind, listen  # uvicorn's parser stays out of the start on stdio
+
     check_exposure(http, token)
     with bind(http) as sock:
         port: int = sock.getsockname()[1]
