@@ -84,10 +84,10 @@ class Basis:
 class LsaEmbedder:
     """Vectors of one basis: another basis is another version."""
 
-    name: Final = "lsa"
-    preprocessing: Final = LSA_VERSION
-    dimensions: Final = DIMENSIONS
-    local: Final = True
+    name = "lsa"
+    preprocessing = LSA_VERSION
+    dimensions = DIMENSIONS
+    local = True
 
     def __init__(self, basis: Basis) -> None:
         self.basis = basis
@@ -261,11 +261,3 @@ def _transpose(rows: Counts, columns: int) -> Counts:
     starts = np.zeros(columns + 1, np.int64)
     np.cumsum(np.bincount(rows.words, minlength=columns), out=starts[1:])
     return Counts(starts, owner[order], rows.counts[order])
-
-
-def is_outgrown(basis: Basis, blobs: Iterable[str], chunks: int) -> bool:
-    """Whether the code has changed so much that a new basis is due: half of the sample is gone, or there are twice as many chunks,
-    as long as the sample is not full."""
-    kept = len(basis.blobs.intersection(blobs))
-    grown = chunks > 2 * max(basis.chunks, 1) and basis.chunks < SAMPLE_CHUNKS
-    return grown or kept * 2 < len(basis.blobs)
