@@ -99,8 +99,10 @@ class VectorMatrix:
 
     def successor(self, changed: Mapping[str, Floats], gone: Iterable[str]) -> VectorMatrix:
         """The same without the files that are gone and with the vectors of those that changed."""
-        dead = self._dead | {*changed, *gone}
-        recent = {path: rows for path, rows in self._recent.items() if path not in dead} | {p: unit_rows(r) for p, r in changed.items()}
+        touched = {*changed, *gone}
+        dead = self._dead | touched
+        kept = {path: rows for path, rows in self._recent.items() if path not in touched}
+        recent = kept | {path: unit_rows(rows) for path, rows in changed.items()}
         if sum(map(len, recent.values())) > max(RECENT_CHUNKS, len(self._packed) // 4):
             return VectorMatrix.build(self._all(dead) | recent, self._dimensions, self._directory)
         return VectorMatrix(self._packed, dead.intersection(self._packed.paths), recent, self._dimensions, self._directory)

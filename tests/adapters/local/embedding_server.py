@@ -73,7 +73,7 @@ def embedding_server() -> Iterator[EmbeddingServer]:
             self.end_headers()
             self.wfile.write(answer)
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the base class
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:

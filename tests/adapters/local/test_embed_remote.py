@@ -32,15 +32,15 @@ def key() -> Iterator[str]:
     del os.environ[VARIABLE]
 
 
-def settings_for(name: str, url: str, **more: object) -> VectorsConfig:
-    base = {"embedder": name, "url": url, "model": "m", "dimensions": DIMENSIONS, "allow_remote": True, "timeout_ms": 2000}
+def settings_for(name: str, **more: object) -> VectorsConfig:
+    base = {"embedder": name, "model": "m", "dimensions": DIMENSIONS, "allow_remote": True, "timeout_ms": 2000}
     return VectorsConfig.model_validate(base | more)
 
 
 @contextmanager
 def opened(name: str, server: EmbeddingServer, **more: object) -> Iterator[HttpEmbedder]:
     url = server.url + ("/v1" if name in ("openai", "voyage") else "")
-    embedder = SERVERS[name](settings_for(name, url, **more))
+    embedder = SERVERS[name](settings_for(name, url=url, **more))
     try:
         yield embedder
     finally:
@@ -142,7 +142,7 @@ def test_an_endless_answer_is_cut_off(server: EmbeddingServer) -> None:
 
 
 def test_nobody_there_is_unavailable_and_a_closed_embedder_asks_nobody(server: EmbeddingServer) -> None:
-    gone = SERVERS["ollama"](settings_for("ollama", "http://127.0.0.1:9"))
+    gone = SERVERS["ollama"](settings_for("ollama", url="http://127.0.0.1:9"))
     assert failure_of(gone).failure is FailureClass.UNAVAILABLE
     gone.close()
     with opened("ollama", server) as embedder:
@@ -165,7 +165,7 @@ def test_nobody_there_is_unavailable_and_a_closed_embedder_asks_nobody(server: E
 )
 def test_what_is_not_allowed_or_cannot_work_is_refused_before_anything_is_sent(more: dict[str, object], said: str) -> None:
     with pytest.raises(ExpertError) as caught:
-        SERVERS["openai"](settings_for("openai", "http://127.0.0.1:9", **more))
+        SERVERS["openai"](settings_for("openai", **({"url": "http://127.0.0.1:9"} | more)))
     assert caught.value.failure is FailureClass.UNCONFIGURED
     assert said in str(caught.value) and "secret" not in str(caught.value)
 
