@@ -101,10 +101,10 @@ class VectorIndex:
         Raises:
             ExpertError: `timeout` when nothing is ready, `unconfigured` or the embedder's failure when it cannot be.
         """
-        vectors, current = await self._current(project, until)
+        vectors, current = await self.current(project, until)
         if vectors is None:
             raise ExpertError(FailureClass.TIMEOUT, "The vectors are being made; that goes on.", remedy="Ask again.")
-        query = await self._embed_query(vectors.embedder, question, until)
+        query = await self.embed_query(vectors.embedder, question, until)
         return Similar(vectors.matrix.best_of_files(query), current and not vectors.missing)
 
     async def aclose(self) -> None:
@@ -121,8 +121,8 @@ class VectorIndex:
         if self._cache is not None:
             await anyio.to_thread.run_sync(self._cache.close)
 
-    async def _current(self, project: Project, until: float) -> tuple[ProjectVectors | None, bool]:
-        """(vectors, whether they are in step with the table)."""
+    async def current(self, project: Project, until: float) -> tuple[ProjectVectors | None, bool]:
+        """(what is ready at `until`, whether it is in step with the table). Making it goes on. Raises ExpertError as `similar`."""
         root, table = project.root, self._index.table(project)
         while (known := self._projects.get(root)) is None or known.generation != table.generation:
             build = self._builds.get(root)
@@ -178,8 +178,8 @@ class VectorIndex:
                 self._embedder = await anyio.to_thread.run_sync(_load_embedder, self._settings)
         return self._cache
 
-    async def _embed_query(self, embedder: Embedder, question: str, until: float) -> Floats:
-        """The question's vector; the last ones are remembered, because two experts ask for the same."""
+    async def embed_query(self, embedder: Embedder, question: str, until: float) -> Floats:
+        """The question's vector; the last ones are remembered, because two experts ask for the same. Raises ExpertError."""
         key = embedder.version, question
         if key not in self._queries:
             asked = asyncio.create_task(asyncio.to_thread(embedder.embed_query, question))

@@ -52,6 +52,10 @@ class Packed:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def top(self, query: Floats, count: int, pool: int = POOL) -> list[int]:
+        """The rows of the best `count` chunks, best first."""
+        return [int(row) for row in np.argsort(-self.scores(query, pool), kind="stable")[:count]]
+
     def scores(self, query: Floats, pool: int = POOL) -> Floats:
         """The cosine of every chunk: exact for the best `pool` by bytes, within 0.005 for the others."""
         scores = np.empty(len(self), np.float32)
@@ -72,7 +76,7 @@ class VectorMatrix:
     """The vectors of one project at one moment. Never changed after it was made, so that it is read while its successor is built."""
 
     def __init__(self, packed: Packed, dead: frozenset[str], recent: Mapping[str, Floats], dimensions: int, directory: Path | None) -> None:
-        self._packed = packed
+        self.packed = packed
         self._dead = dead
         self._recent = recent
         self._dimensions = dimensions
@@ -89,13 +93,13 @@ class VectorMatrix:
 
     def __len__(self) -> int:
         """How many chunks are searched."""
-        dead = int(np.diff(self._packed.starts)[self._dead_files].sum()) if self._dead else 0
-        return len(self._packed) - dead + sum(map(len, self._recent.values()))
+        dead = int(np.diff(self.packed.starts)[self._dead_files].sum()) if self._dead else 0
+        return len(self.packed) - dead + sum(map(len, self._recent.values()))
 
     @property
     def resident_bytes(self) -> int:
         """Memory that stays taken: bytes with their scales, and the new vectors. The mapped floats are the system's to drop."""
-        return self._packed.codes.nbytes + self._packed.scales.nbytes + sum(rows.nbytes for rows in self._recent.values())
+        return self.packed.codes.nbytes + self.packed.scales.nbytes + sum(rows.nbytes for rows in self._recent.values())
 
     def successor(self, changed: Mapping[str, Floats], gone: Iterable[str]) -> VectorMatrix:
         """The same without the files that are gone and with the vectors of those that changed."""
@@ -103,9 +107,9 @@ class VectorMatrix:
         dead = self._dead | touched
         kept = {path: rows for path, rows in self._recent.items() if path not in touched}
         recent = kept | {path: unit_rows(rows) for path, rows in changed.items()}
-        if sum(map(len, recent.values())) > max(RECENT_CHUNKS, len(self._packed) // 4):
+        if sum(map(len, recent.values())) > max(RECENT_CHUNKS, len(self.packed) // 4):
             return VectorMatrix.build(self._all(dead) | recent, self._dimensions, self._directory)
-        return VectorMatrix(self._packed, dead.intersection(self._packed.paths), recent, self._dimensions, self._directory)
+        return VectorMatrix(self.packed, dead.intersection(self.packed.paths), recent, self._dimensions, self._directory)
 
     def best_of_files(self, query: Floats, pool: int = POOL) -> dict[str, FileScore]:
         """Every file that has chunks, with its best one. A query of zeros finds nothing."""
@@ -113,7 +117,7 @@ class VectorMatrix:
         if not query.any():
             return {}
         found: dict[str, FileScore] = {}
-        packed = self._packed
+        packed = self.packed
         if len(packed):
             scores = packed.scores(query, pool)
             starts = packed.starts[:-1]
@@ -131,7 +135,7 @@ class VectorMatrix:
 
     def _all(self, without: Iterable[str]) -> dict[str, Floats]:
         """The exact vectors of what is packed, by path."""
-        left_out, packed = frozenset(without), self._packed
+        left_out, packed = frozenset(without), self.packed
         ranges = zip(packed.paths, packed.starts[:-1], packed.starts[1:], strict=True)
         return {path: np.asarray(packed.exact[first:last]) for path, first, last in ranges if path not in left_out}
 

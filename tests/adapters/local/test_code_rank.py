@@ -25,7 +25,7 @@ from search_router.schema import ExpertCall, QueryForm, SubQuery
 Files = dict[str, str]
 WEIGHTS = CodeSearchWeights(
     strong=0.4, decayed=0.4, body=0.4, path=0.8, names=0.3, comments=0.3, stem=0.5, path_cover=0.8, name_cover=0.6, definition=1.0,
-    size=0.4, central=0.4, vector=0.6,
+    size=0.4, central=0.4, vector=0.4,
     test_damping=0.5, prose_damping=0.3, foreign_damping=0.3, legacy_damping=0.5, internal_damping=0.1,
 )  # fmt: skip
 NONE = CodeSearchWeights.model_validate(dict.fromkeys(CodeSearchWeights.model_fields, 0.0))
