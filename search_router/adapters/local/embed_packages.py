@@ -57,7 +57,7 @@ class Model2VecEmbedder:
         package = _import("model2vec", "pip install 'search-router[model2vec]'")
         try:
             self._model: Any = package.StaticModel.from_pretrained(str(place))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, _damage()) as error:
             raise _unloadable(place, self.name, error) from error
         self.version = _digest(place)
         self.dimensions = int(self._model.dim)
@@ -84,7 +84,7 @@ class SentenceTransformersEmbedder:
         package = _import("sentence_transformers", "pip install sentence-transformers")
         try:
             self._model: Any = package.SentenceTransformer(str(place), local_files_only=True)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, _damage()) as error:
             raise _unloadable(place, self.name, error) from error
         self.version = _digest(place)
         self._batch = batch
@@ -131,6 +131,11 @@ def _import(package: str, line: str) -> Any:
             f"The configured embedder needs the package {package}, which cannot be imported ({error.name or type(error).__name__}).",
             remedy=f"Run `{line}`, or set vectors.embedder to lsa.",
         ) from error
+
+
+def _damage() -> type[Exception]:
+    """What both packages' reader of weights raises for a damaged file; it is neither an OSError nor a ValueError."""
+    return importlib.import_module("safetensors").SafetensorError
 
 
 def _folder(name: str, embedder: str) -> Path:
