@@ -93,7 +93,7 @@ def _measure(made: ProjectVectors, names: list[str], copies: int) -> dict[str, o
         "recall_at_10": round(met / max(asked, 1), 5),
         "search": summarise(times or [0.0]),
         "exact_search": summarise(exact_times or [0.0]),
-        "resident_bytes_a_chunk": round((packed.codes.nbytes + packed.scales.nbytes) / len(packed), 1),
+        "resident_bytes_a_chunk": round(packed.resident_bytes / len(packed), 1),
         "mapped_bytes_a_chunk": round(packed.exact.nbytes / len(packed), 1),
         "basis_bytes": basis.matrix.nbytes + basis.idf.nbytes if basis else 0,
         "peak_memory_mib": round(_peak_bytes() / 2**20, 1),

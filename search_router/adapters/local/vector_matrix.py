@@ -22,7 +22,7 @@ POOL: Final = 256
 """So many of the best chunks by bytes are scored again exactly. Bytes err by less than 0.005 in a cosine."""
 RECENT_CHUNKS: Final = 2048
 """More new chunks than this, and more than a quarter of all, and everything is packed anew."""
-_BLOCK = 4096
+_BLOCK = 1024
 
 Codes = npt.NDArray[np.int8]
 
@@ -41,6 +41,7 @@ class Packed:
         held = [(path, rows) for path, rows in files if len(rows)]
         self.paths = tuple(path for path, _ in held)
         self.starts = np.cumsum([0, *(len(rows) for _, rows in held)])
+        self.owner = np.repeat(np.arange(len(held), dtype=np.int32), np.diff(self.starts))
         count = int(self.starts[-1])
         self.codes: Codes = np.zeros((count, dimensions), np.int8)
         self.scales = np.zeros(count, np.float32)
@@ -52,16 +53,25 @@ class Packed:
     def __len__(self) -> int:
         return len(self.codes)
 
+    @property
+    def resident_bytes(self) -> int:
+        """Of codes, scales and file numbers: dimensions + 8 a chunk."""
+        return self.codes.nbytes + self.scales.nbytes + self.owner.nbytes
+
     def top(self, query: Floats, count: int, pool: int = POOL) -> list[int]:
         """The rows of the best `count` chunks, best first."""
-        return [int(row) for row in np.argsort(-self.scores(query, pool), kind="stable")[:count]]
+        scores = self.scores(query, pool)
+        best = np.argpartition(-scores, count - 1)[:count] if len(scores) > count else np.arange(len(scores))
+        return [int(row) for row in best[np.argsort(-scores[best], kind="stable")]]
 
     def scores(self, query: Floats, pool: int = POOL) -> Floats:
         """The cosine of every chunk: exact for the best `pool` by bytes, within 0.005 for the others."""
         scores = np.empty(len(self), np.float32)
+        room = np.empty((_BLOCK, self.codes.shape[1]), np.float32)
         for first in range(0, len(self), _BLOCK):
-            part = slice(first, first + _BLOCK)
-            scores[part] = self.codes[part].astype(np.float32) @ query
+            codes = self.codes[first : first + _BLOCK]
+            np.copyto(room[: len(codes)], codes)  # into room that stays in the processor's cache
+            np.dot(room[: len(codes)], query, out=scores[first : first + len(codes)])
         scores *= self.scales
         if len(scores) > pool:
             best = np.argpartition(-scores, pool)[:pool]
@@ -98,8 +108,8 @@ class VectorMatrix:
 
     @property
     def resident_bytes(self) -> int:
-        """Memory that stays taken: bytes with their scales, and the new vectors. The mapped floats are the system's to drop."""
-        return self.packed.codes.nbytes + self.packed.scales.nbytes + sum(rows.nbytes for rows in self._recent.values())
+        """Memory that stays taken: what is packed, and the new vectors. The mapped floats are the system's to drop."""
+        return self.packed.resident_bytes + sum(rows.nbytes for rows in self._recent.values())
 
     def successor(self, changed: Mapping[str, Floats], gone: Iterable[str]) -> VectorMatrix:
         """The same without the files that are gone and with the vectors of those that changed."""
@@ -122,11 +132,10 @@ class VectorMatrix:
             scores = packed.scores(query, pool)
             starts = packed.starts[:-1]
             best = np.maximum.reduceat(scores, starts)
-            owner = np.repeat(np.arange(len(starts)), np.diff(packed.starts))
-            top = np.nonzero(scores == best[owner])[0]
-            first = top[np.unique(owner[top], return_index=True)[1]] - starts
-            for at in np.nonzero(~self._dead_files)[0]:
-                found[packed.paths[at]] = FileScore(float(best[at]), int(first[at]))
+            top = np.nonzero(scores == best[packed.owner])[0]
+            first = top[np.searchsorted(packed.owner[top], np.arange(len(starts)))] - starts
+            scored = zip(packed.paths, best.tolist(), first.tolist(), self._dead_files.tolist(), strict=True)
+            found = {path: FileScore(score, chunk) for path, score, chunk, dead in scored if not dead}
         for path, rows in self._recent.items():
             if len(rows):
                 exact = rows @ query

@@ -84,6 +84,17 @@ def test_a_question_that_meets_nothing_finds_nothing() -> None:
     assert rank((segment({"a.py": "cookie"}),), "zebra") == [] and rank((segment({}),), "zebra") == [] and rank((), "zebra") == []
 
 
+def test_vectors_reorder_what_words_find_and_find_nothing_themselves() -> None:
+    segments = (segment({"a.py": "cookie jar", "b.py": "cookie jar", "c.py": "socket"}),)
+    admitted = Admitted([np.ones(3, np.bool_)], [np.ones(3, np.float32)])
+    similar = {"a.py": -0.5, "b.py": 0.2, "c.py": 0.8}
+    ranked = rank_files(segments, question_words("cookie"), {}, centrality(segments), admitted, WEIGHTS, 9, similar)
+    assert [r.path for r in ranked] == ["b.py", "a.py"]
+    assert ranked[0].score - ranked[1].score == pytest.approx(WEIGHTS.vector * 0.2 / 0.8, abs=1e-5)
+    assert [r.signals["vector"] for r in ranked] == [0.25, 0.0]
+    assert [r.path for r in rank(segments, "cookie")] == ["a.py", "b.py"]
+
+
 texts = st.lists(st.sampled_from((*VOCABULARY, "cookieJar", "\n", "# retry")), max_size=12).map(" ".join)
 paths = st.sampled_from(
     [f"{folder}{name}.py" for folder in ("", "api/v1/", "api/v2/", "tests/", "vendor/") for name in ("jar", "parse", "token", "main")]

@@ -77,8 +77,8 @@ def test_new_vectors_are_packed_when_they_are_many() -> None:
     matrix = VectorMatrix.build({"a": vectors(1, 10)}, DIMENSIONS)
     few = matrix.successor({"b": vectors(2, 10)}, [])
     many = few.successor({"c": vectors(3, RECENT_CHUNKS)}, ["a"])
-    assert few.resident_bytes == 10 * (DIMENSIONS + 4) + 10 * DIMENSIONS * 4
-    assert many.resident_bytes == (RECENT_CHUNKS + 10) * (DIMENSIONS + 4)
+    assert few.resident_bytes == 10 * (DIMENSIONS + 8) + 10 * DIMENSIONS * 4
+    assert many.resident_bytes == (RECENT_CHUNKS + 10) * (DIMENSIONS + 8)
     check(many, {"b": vectors(2, 10), "c": vectors(3, RECENT_CHUNKS)}, vectors(9, 1)[0])
 
 
