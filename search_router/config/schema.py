@@ -230,7 +230,8 @@ class ScriptedConfig(ExpertConfig):
 
 
 AnyExpertConfig = Annotated[
-    GrepConfig | SymbolsConfig | CodeSearchConfig | CallGraphConfig | SemanticConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")
+    GrepConfig | SymbolsConfig | CodeSearchConfig | CallGraphConfig | SemanticConfig | HistoryConfig | ScriptedConfig,
+    Field(discriminator="kind"),
 ]
 
 
