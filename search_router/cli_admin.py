@@ -244,3 +244,16 @@ def bench_load(clients: int, requests: int, as_json: bool) -> None:
     result = load.run(clients, requests)
     print_result(result, as_json)
     sys.exit(0 if not result["errors"] and result["verified"] and result["answers"] == result["receipts"] else 1)
+
+
+@bench.command("vectors")
+@click.option("--root", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".", help="A checkout.")
+@click.option("--questions", type=click.IntRange(1, 10_000), default=200, show_default=True)
+@click.option("--copies", type=click.IntRange(1, 1000), default=1, show_default=True, help="Search so many times the chunks, with noise.")
+@json_option
+def bench_vectors(root: Path, questions: int, copies: int, as_json: bool) -> None:
+    """What the search over bytes finds of the exact best ten chunks, how long it takes, and what it keeps in memory."""
+    from search_router.benchmark import vectors
+    from search_router.benchmark.timing import print_result
+
+    print_result(vectors.run(root, questions, copies), as_json)

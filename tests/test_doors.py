@@ -284,7 +284,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> House:
         "quick": [{"when": "boom", "fault": "crashed"}, {"when": "*", "hits": [{"path": "src/billing/tax.py", "start_line": 4}]}],
         "slow": [{"when": "wait", "fault": "hang"}, {"when": "boom", "fault": "timeout"}, {"when": "*", "hits": []}],
     }
-    flags = [f"experts.{name}.enabled=false" for name in ("callgraph", "codesearch", "grep", "symbols", "history")]
+    flags = [f"experts.{name}.enabled=false" for name in ("callgraph", "codesearch", "grep", "symbols", "semantic", "history")]
     flags += ['gate.default_set=["quick","slow"]', "budget.latency_ms=60000"]
     for name, answers in scripts.items():
         script = folder / f"{name}.json"

@@ -10,10 +10,21 @@ from search_router.adapters.local.callgraph import CallGraphExpert
 from search_router.adapters.local.codesearch import CodeSearchExpert
 from search_router.adapters.local.grep import GrepExpert
 from search_router.adapters.local.history import HistoryExpert
+from search_router.adapters.local.semantic import SemanticExpert
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbols import SymbolsExpert
-from search_router.config.schema import CallGraphConfig, CodeSearchConfig, Config, GrepConfig, HistoryConfig, ScriptedConfig, SymbolsConfig
+from search_router.adapters.local.vector_index import VectorIndex
+from search_router.config.schema import (
+    CallGraphConfig,
+    CodeSearchConfig,
+    Config,
+    GrepConfig,
+    HistoryConfig,
+    ScriptedConfig,
+    SemanticConfig,
+    SymbolsConfig,
+)
 
 MAX_FILE_BYTES = 2 * 2**20
 WORKERS = 2
@@ -22,7 +33,7 @@ WORKERS = 2
 def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
     """Every enabled expert by id, in the order of the configuration. Nothing is started or read yet."""
     experts: dict[str, Expert] = {}
-    index = _shared_index(config, cache_dir)
+    index, vectors = _shared_indexes(config, cache_dir)
     for name, settings in config.experts.items():
         if not settings.enabled:
             continue
@@ -32,9 +43,11 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
             case SymbolsConfig():
                 experts[name] = SymbolsExpert(name, settings, cache_dir, index)
             case CodeSearchConfig():
-                experts[name] = CodeSearchExpert(name, settings, index)
+                experts[name] = CodeSearchExpert(name, settings, index, vectors)
             case CallGraphConfig():
                 experts[name] = CallGraphExpert(name, settings, index)
+            case SemanticConfig():
+                experts[name] = SemanticExpert(name, settings, index, vectors)
             case HistoryConfig():
                 experts[name] = HistoryExpert(name, settings, cache_dir)
             case ScriptedConfig():
@@ -44,8 +57,9 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
     return experts
 
 
-def _shared_index(config: Config, cache_dir: Path) -> SymbolIndex:
-    """One index for every expert that reads it, with the limits of the first `symbols` block."""
+def _shared_indexes(config: Config, cache_dir: Path) -> tuple[SymbolIndex, VectorIndex]:
+    """One index for every expert that reads it, with the limits of the first `symbols` block, and the vectors of its files."""
     settings = next((e for e in config.experts.values() if isinstance(e, SymbolsConfig)), None)
     max_bytes, workers = (settings.max_file_bytes, settings.workers) if settings else (MAX_FILE_BYTES, WORKERS)
-    return SymbolIndex(DerivedStore(cache_dir), max_file_bytes=max_bytes, workers=workers)
+    index = SymbolIndex(DerivedStore(cache_dir), max_file_bytes=max_bytes, workers=workers)
+    return index, VectorIndex(index, config.vectors, cache_dir, max_file_bytes=max_bytes)

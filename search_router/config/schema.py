@@ -111,6 +111,27 @@ class HttpConfig(Section):
     """A connection that has not sent the whole head of a request by then is closed."""
 
 
+class VectorsConfig(Section):
+    """What makes vectors of text. Only the packaged, user, environment and flag layers may set it: some of them send source text away."""
+
+    embedder: Literal["lsa", "wordllama", "model2vec", "sentence-transformers", "openai", "ollama", "tei", "voyage", "none"]
+    """`lsa` is made of the code itself; `none` switches vectors off."""
+    model: str = ""
+    """A folder (model2vec, sentence-transformers), or the name by which a server knows the model."""
+    url: str = ""
+    """Of a server, such as http://127.0.0.1:11434; for openai and voyage up to and with /v1."""
+    api_key_env: str = Field(default="", pattern=r"^[A-Z_][A-Z0-9_]*$|^$")
+    """Name of the environment variable that holds the server's key. Never the key."""
+    dimensions: int = Field(default=0, ge=0, le=16_384)
+    """Length of a server's vectors; another length is an error."""
+    batch: int = Field(default=64, ge=1, le=2048)
+    """Texts in one request."""
+    timeout_ms: int = Field(default=20_000, ge=100, le=120_000)
+    """For one request to a server."""
+    allow_remote: bool = False
+    """Whether source text and questions may be sent to a server at all."""
+
+
 class ExpertConfig(Section):
     """What every expert block has."""
 
@@ -169,6 +190,8 @@ class CodeSearchWeights(Section):
     """Logarithm of its length."""
     central: Weight
     """How many other files speak of it by name."""
+    vector: Weight
+    """Cosine between the question and its best chunk. 0: no vectors are made for it."""
     test_damping: Weight
     prose_damping: Weight
     foreign_damping: Weight
@@ -187,6 +210,10 @@ class CallGraphConfig(ExpertConfig):
     """How many steps of callers a question about the effects of a change follows."""
 
 
+class SemanticConfig(ExpertConfig):
+    kind: Literal["semantic"]
+
+
 class HistoryConfig(ExpertConfig):
     kind: Literal["history"]
     max_commits: int = Field(ge=1)
@@ -203,7 +230,8 @@ class ScriptedConfig(ExpertConfig):
 
 
 AnyExpertConfig = Annotated[
-    GrepConfig | SymbolsConfig | CodeSearchConfig | CallGraphConfig | HistoryConfig | ScriptedConfig, Field(discriminator="kind")
+    GrepConfig | SymbolsConfig | CodeSearchConfig | CallGraphConfig | SemanticConfig | HistoryConfig | ScriptedConfig,
+    Field(discriminator="kind"),
 ]
 
 
@@ -219,5 +247,6 @@ class Config(Section):
     output: OutputConfig
     receipts: ReceiptsConfig
     http: HttpConfig
+    vectors: VectorsConfig
     experts: dict[str, AnyExpertConfig]
     priors: dict[Intent, dict[str, Weight]]

@@ -54,6 +54,7 @@ def test_it_may_set_what_shapes_answers(desk: Desk) -> None:
         ("experts.grep.max_file_bytes = 9999999", ["experts.grep.max_file_bytes"]),
         ("[experts.new]\nkind = 'scripted'\nscript = 'x'", ["experts.new"]),
         ("[experts.new]\nenabled = false", ["experts.new"]),
+        ("vectors = { url = 'https://evil.example', allow_remote = true }", ["vectors.url", "vectors.allow_remote"]),
     ],
 )
 def test_it_may_not_set_what_reaches_beyond_the_repository(desk: Desk, text: str, keys: list[str]) -> None:

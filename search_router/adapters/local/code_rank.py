@@ -54,6 +54,7 @@ def rank_files(
     admitted: Admitted,
     weights: CodeSearchWeights,
     limit: int,
+    similar: Mapping[str, float] | None = None,
 ) -> list[RankedFile]:
     """At most `limit` files, best first; equal scores by path.
 
@@ -61,6 +62,7 @@ def rank_files(
         words: index words of the question with their weights.
         defined: path to 1.0 or less for files that define a name of the question.
         central: for each segment's files, how many other files speak of them, 0 to 1.
+        similar: path to the cosine of the file's vectors and the question's, 1.0 or less; None where there are no vectors.
     """
     fields = _Fields(segments)
     chunk_scores = fields.bm25("body", "chunk_words", words, B, by_chunk=True)
@@ -75,6 +77,7 @@ def rank_files(
         "path_cover": fields.path_cover(information),
         "name_cover": fields.name_cover(information),
         "size": [np.log1p(s.line_count) for s in segments],
+        "vector": [np.array([max(0.0, similar.get(p, 0.0)) if similar else 0.0 for p in s.paths], np.float32) for s in segments],
     }
     table = weights.model_dump()
     total = [np.zeros(len(s), np.float32) for s in segments]
@@ -90,7 +93,7 @@ def rank_files(
     for name, values in normal.items():
         for at, value in enumerate(values):
             total[at] += table[name] * value
-            if name not in ("size", "central"):
+            if name not in ("size", "central", "vector"):
                 found[at] |= value > 0
     ranked: list[tuple[float, str, int, int]] = []
     for at, segment in enumerate(segments):

@@ -18,6 +18,7 @@ from search_router.adapters.local.index_readiness import Readiness, bring_up_to_
 from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
+from search_router.adapters.local.vector_index import VectorIndex
 from search_router.config.schema import CodeSearchConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Definition, ExpertCall, ExpertResult, Health, Hit, Project
@@ -35,11 +36,12 @@ TYPES: Final = frozenset({"class", "struct", "trait", "interface", "module", "ty
 
 
 class CodeSearchExpert:
-    """Lexical and structural ranking over the index that it shares with `symbols`."""
+    """Lexical, structural and vector ranking over the index that it shares with `symbols` and `semantic`."""
 
-    def __init__(self, expert_id: str, config: CodeSearchConfig, index: SymbolIndex) -> None:
+    def __init__(self, expert_id: str, config: CodeSearchConfig, index: SymbolIndex, vectors: VectorIndex | None = None) -> None:
         self._config = config
         self._index = index
+        self._vectors = vectors if vectors is not None and vectors.enabled and config.weights.vector > 0 else None
         self._code: dict[Path, ProjectCode] = {}
         self._builds: dict[Path, asyncio.Task[ProjectCode]] = {}
         self.card = declare_embedded(
@@ -63,11 +65,13 @@ class CodeSearchExpert:
         ready.raise_failure()
         hits: list[tuple[float, Hit]] = []
         behind: list[str] = []
-        for project in call.projects:
-            if project.id not in ready.failures:
-                code, current = await self._current(project, until)
-                behind += [] if current else [project.id]
-                hits += self._rank(project, code, words, call)
+        notes: list[str] = []
+        ranked = [project for project in call.projects if project.id not in ready.failures]
+        codes = [await self._current(project, until) for project in ranked]
+        nearest = await asyncio.gather(*(self._similar(project, ready, until, notes) for project in ranked))
+        for project, (code, current), similar in zip(ranked, codes, nearest, strict=True):
+            behind += [] if current else [project.id]
+            hits += self._rank(project, code, words, call, similar)
         if behind and not hits and len(behind) == len(call.projects) - len(ready.failures):
             raise ExpertError(FailureClass.TIMEOUT, "The index is being built; building goes on.", remedy="Ask again.")
         if not hits:
@@ -76,19 +80,23 @@ class CodeSearchExpert:
         return ExpertResult(
             hits=tuple(hit for _, hit in hits[: call.limit]),
             partial=_partial(ready, behind),
-            notes=self._notes(ready),
+            notes=(*self._notes(ready), *notes),
             server_name="codesearch",
+            server_version=self._vectors.label if self._vectors else None,
         )
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Always there: it indexes when it is asked."""
-        return Health(True, "indexes on demand", version=f"numpy {importlib.metadata.version('numpy')}")
+        details = self._vectors.details if self._vectors else {"embedder": "none"}
+        return Health(True, "indexes on demand", version=f"numpy {importlib.metadata.version('numpy')}", details=details)
 
     async def aclose(self) -> None:
         if builds := [build for build in self._builds.values() if not build.done()]:
             await asyncio.wait(builds)  # a thread cannot be stopped, and must not outlive its loop
         self._builds.clear()
         self._code.clear()
+        if self._vectors is not None:
+            await self._vectors.aclose()
         await self._index.aclose()
 
     async def _current(self, project: Project, until: float) -> tuple[ProjectCode, bool]:
@@ -111,7 +119,24 @@ class CodeSearchExpert:
             code = self._code.get(project.root, code)
         return code, True
 
-    def _rank(self, project: Project, code: ProjectCode, words: Mapping[str, float], call: ExpertCall) -> list[tuple[float, Hit]]:
+    async def _similar(self, project: Project, ready: Readiness, until: float, notes: list[str]) -> Mapping[str, float] | None:
+        """The cosine of every file; None, and a note, when some file has none yet: it would rank below the others for no fault of its."""
+        if self._vectors is None or project.id not in ready.reports:
+            return None
+        try:
+            similar = await self._vectors.similar(project, ready.call.sub_query.text, until)
+        except ExpertError as error:
+            notes.append(f"{project.id}: ranked without vectors: {error}")
+            return None
+        notes += [note for note in self._vectors.notes if note not in notes]
+        if not similar.current:
+            notes.append(f"{project.id}: ranked without vectors: those of the newest files are being made; ask again")
+            return None
+        return {path: score for path, (score, _) in similar.files.items()}
+
+    def _rank(
+        self, project: Project, code: ProjectCode, words: Mapping[str, float], call: ExpertCall, similar: Mapping[str, float] | None
+    ) -> list[tuple[float, Hit]]:
         table = self._index.table(project)
         names = names_in(call.sub_query.text)
         from search_router.adapters.local.code_rank import rank_files  # numpy stays out of the start
@@ -121,7 +146,7 @@ class CodeSearchExpert:
         admitted = admit_files(code, call, frozenset(self._config.languages), weights)
         defined = _defining(table, names)
         values = {path: value for path, (value, _) in defined.items()}
-        ranked = rank_files(code.segments, words, values, code.central, admitted, weights, call.limit)
+        ranked = rank_files(code.segments, words, values, code.central, admitted, weights, call.limit, similar)
         files = ((r, table.get(r.path)) for r in ranked)
         found: list[tuple[float, Hit]] = []
         for r, file in files:

@@ -79,12 +79,13 @@ class DerivedStore:
 
     Args:
         directory: where the file lies; made when it is missing.
+        file_name: stores of things that are derived from different things lie in different files.
         max_bytes: the file does not grow beyond this; then new rows are not kept.
         busy_ms: so long another process is waited for.
     """
 
-    def __init__(self, directory: Path, *, max_bytes: int = MAX_BYTES, busy_ms: int = BUSY_MS) -> None:
-        self.path = directory / FILE_NAME
+    def __init__(self, directory: Path, *, file_name: str = FILE_NAME, max_bytes: int = MAX_BYTES, busy_ms: int = BUSY_MS) -> None:
+        self.path = directory / file_name
         self._max_pages = max(max_bytes // _PAGE, 1)
         self._busy_ms = busy_ms
         self._lock = threading.Lock()
@@ -174,7 +175,8 @@ class DerivedStore:
             except OSError as error:
                 self._usable = False
                 self._note(
-                    "unusable", f"The index cache {self.path.parent} cannot be used ({error.strerror}); symbols are kept in memory only."
+                    "unusable",
+                    f"The index cache {self.path.parent} cannot be used ({error.strerror}); what was derived is kept in memory only.",
                 )
             except sqlite3.Error as error:
                 code = getattr(error, "sqlite_errorcode", 1) & 0xFF
@@ -185,7 +187,7 @@ class DerivedStore:
             return otherwise
 
     def _cannot(self, error: sqlite3.Error, code: int) -> None:
-        self._note(str(code), f"The index cache {self.path} was not used ({error}); symbols are kept in memory.")
+        self._note(str(code), f"The index cache {self.path} was not used ({error}); what was derived is kept in memory.")
         if self._connection is None and code not in _BUSY:
             self._usable = False
 

@@ -25,7 +25,7 @@ from search_router.schema import ExpertCall, QueryForm, SubQuery
 Files = dict[str, str]
 WEIGHTS = CodeSearchWeights(
     strong=0.4, decayed=0.4, body=0.4, path=0.8, names=0.3, comments=0.3, stem=0.5, path_cover=0.8, name_cover=0.6, definition=1.0,
-    size=0.4, central=0.4,
+    size=0.4, central=0.4, vector=0.4,
     test_damping=0.5, prose_damping=0.3, foreign_damping=0.3, legacy_damping=0.5, internal_damping=0.1,
 )  # fmt: skip
 NONE = CodeSearchWeights.model_validate(dict.fromkeys(CodeSearchWeights.model_fields, 0.0))
@@ -82,6 +82,17 @@ def test_equal_files_come_by_path_and_a_limit_keeps_the_first() -> None:
 
 def test_a_question_that_meets_nothing_finds_nothing() -> None:
     assert rank((segment({"a.py": "cookie"}),), "zebra") == [] and rank((segment({}),), "zebra") == [] and rank((), "zebra") == []
+
+
+def test_vectors_reorder_what_words_find_and_find_nothing_themselves() -> None:
+    segments = (segment({"a.py": "cookie jar", "b.py": "cookie jar", "c.py": "socket"}),)
+    admitted = Admitted([np.ones(3, np.bool_)], [np.ones(3, np.float32)])
+    similar = {"a.py": -0.5, "b.py": 0.2, "c.py": 0.8}
+    ranked = rank_files(segments, question_words("cookie"), {}, centrality(segments), admitted, WEIGHTS, 9, similar)
+    assert [r.path for r in ranked] == ["b.py", "a.py"]
+    assert ranked[0].score - ranked[1].score == pytest.approx(WEIGHTS.vector * 0.2 / 0.8, abs=1e-5)
+    assert [r.signals["vector"] for r in ranked] == [0.25, 0.0]
+    assert [r.path for r in rank(segments, "cookie")] == ["a.py", "b.py"]
 
 
 texts = st.lists(st.sampled_from((*VOCABULARY, "cookieJar", "\n", "# retry")), max_size=12).map(" ".join)
