@@ -30,12 +30,13 @@ STRONG: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class RankedFile:
-    """A file with its score, its best chunk, and the signals that made the score."""
+    """A file with its score, its best chunk, and what made the score: the weighted sum of its signals, times its damping."""
 
     path: str
     score: float
     chunk: Chunk
     signals: Mapping[str, float]
+    damping: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ def rank_files(
     results: list[RankedFile] = []
     for negative, path, at, number in ranked[:limit]:
         shown = {name: round(float(values[at][number]), 4) for name, values in normal.items()}
-        results.append(RankedFile(path, -negative, _best_chunk(segments[at], chunk_scores[at], number), shown))
+        damping = float(admitted.damping[at][number])
+        results.append(RankedFile(path, -negative, _best_chunk(segments[at], chunk_scores[at], number), shown, damping))
     return results
 
 

@@ -1,0 +1,114 @@
+"""The commands that measure. Like `cli`, they only translate; each prints a table, or one JSON object with --json."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from search_router.cli_frame import json_option, run_blocking
+
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+set_option = click.option("--set", "flags", multiple=True, metavar="KEY=VALUE", help="Override one configuration value in every arm.")
+
+
+def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--questions, --repositories, --checkouts, --only: see docs/benchmarks.md for the files."""
+    for option in (
+        click.option("--only", multiple=True, metavar="NAME", help="Only this repository; repeatable."),
+        click.option("--checkouts", type=FOLDER, required=True, help="Folder with a checkout a repository, by name."),
+        click.option("--repositories", type=FILE, required=True, help="JSON list of {name, language, root}."),
+        click.option("--questions", type=FILE, required=True, help="JSON lines of questions with known targets."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def bench() -> None:
+    """Measurements of this machine and this code. Times are milliseconds."""
+
+
+@bench.command("overhead")
+@click.option("--requests", type=click.IntRange(10), default=400, show_default=True)
+@json_option
+def bench_overhead(requests: int, as_json: bool) -> None:
+    """The router's own share of a request with four scripted experts of 50 hits each."""
+    from search_router.benchmark import overhead
+    from search_router.benchmark.timing import print_result
+
+    print_result(overhead.run(requests), as_json)
+
+
+@bench.command("startup")
+@click.option("--rounds", type=click.IntRange(1), default=7, show_default=True)
+@json_option
+def bench_startup(rounds: int, as_json: bool) -> None:
+    """Process start to first answer, beside a bare server of the same SDK."""
+    from search_router.benchmark import startup
+    from search_router.benchmark.timing import print_result
+
+    print_result(startup.run(rounds), as_json)
+
+
+@bench.command("latency")
+@click.option("--root", type=FOLDER, default=".", help="A checkout.")
+@click.option("--count", type=click.IntRange(3), default=90, show_default=True, help="Questions.")
+@json_option
+def bench_latency(root: Path, count: int, as_json: bool) -> None:
+    """Warm questions to grep, symbols and history together, made from the checkout itself."""
+    from search_router.benchmark import latency
+    from search_router.benchmark.timing import print_result
+
+    print_result(latency.run(root, count), as_json)
+
+
+@bench.command("load")
+@click.option("--clients", type=click.IntRange(1, 1000), default=100, show_default=True, help="At once.")
+@click.option("--requests", type=click.IntRange(1), default=20, show_default=True, help="Of each client, one after another.")
+@json_option
+def bench_load(clients: int, requests: int, as_json: bool) -> None:
+    """Many HTTP clients on one real server process with scripted experts. Exit code 1 when an answer or a receipt is missing."""
+    from search_router.benchmark import load
+    from search_router.benchmark.timing import print_result
+
+    result = load.run(clients, requests)
+    print_result(result, as_json)
+    sys.exit(0 if not result["errors"] and result["verified"] and result["answers"] == result["receipts"] else 1)
+
+
+@bench.command("quality")
+@data_options
+@click.option("--arm", "arms", multiple=True, metavar="NAME[:KEY=VALUE;…]", help="A known arm or one of your own; repeatable.")
+@click.option("--ablate", is_flag=True, help="Every signal, damping and expert off, and every signal alone.")
+@click.option("--cross-validate", is_flag=True, help="What fitted weights would get out of fold, against the shipped ones.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the rankings here, as JSON lines.")
+@set_option
+@json_option
+def bench_quality(
+    questions: Path,
+    repositories: Path,
+    checkouts: Path,
+    only: Sequence[str],
+    arms: Sequence[str],
+    ablate: bool,
+    cross_validate: bool,
+    out: Path | None,
+    flags: Sequence[str],
+    as_json: bool,
+) -> None:
+    """NDCG@10 on questions with known targets: overall, by group, spread, latency."""
+    from search_router.benchmark import cross_validation, quality
+    from search_router.benchmark.report import write_json
+
+    data = quality.Data(questions, repositories, checkouts, tuple(only))
+    if cross_validate:
+        fitted = run_blocking(lambda: cross_validation.run(data, flags))
+        write_json(fitted) if as_json else cross_validation.print_folds(fitted)
+        return
+    result = run_blocking(lambda: quality.run(data, arms, flags, ablate=ablate, out=out))
+    write_json(result) if as_json else quality.print_figures(result)
