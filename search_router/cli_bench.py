@@ -112,3 +112,28 @@ def bench_quality(
         return
     result = run_blocking(lambda: quality.run(data, arms, flags, ablate=ablate, out=out))
     write_json(result) if as_json else quality.print_figures(result)
+
+
+@bench.command("tokens")
+@data_options
+@click.option("--arm", "arms", multiple=True, metavar="NAME[:KEY=VALUE;…]", help="Such as `short:output.snippet_lines=3`; repeatable.")
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Items of evidence asked for.")
+@set_option
+@json_option
+def bench_tokens(
+    questions: Path,
+    repositories: Path,
+    checkouts: Path,
+    only: Sequence[str],
+    arms: Sequence[str],
+    limit: int,
+    flags: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Share of questions whose target stands within the first N tokens of the answer's text."""
+    from search_router.benchmark import quality, tokens
+    from search_router.benchmark.report import write_json
+
+    data = quality.Data(questions, repositories, checkouts, tuple(only))
+    result = run_blocking(lambda: tokens.run(data, arms, flags, limit=limit))
+    write_json(result) if as_json else tokens.print_shares(result)

