@@ -137,3 +137,30 @@ def bench_tokens(
     data = quality.Data(questions, repositories, checkouts, tuple(only))
     result = run_blocking(lambda: tokens.run(data, arms, flags, limit=limit))
     write_json(result) if as_json else tokens.print_shares(result)
+
+
+@bench.command("peers")
+@data_options
+@click.option("--semble-python", type=FILE, help="Interpreter of an environment with semble.")
+@click.option("--semble-model", type=FOLDER, help="A model2vec folder. Without one, semble runs without vectors, and the table says so.")
+@click.option("--rg", help="A ripgrep to compare with.")
+@set_option
+@json_option
+def bench_peers(
+    questions: Path,
+    repositories: Path,
+    checkouts: Path,
+    only: Sequence[str],
+    semble_python: Path | None,
+    semble_model: Path | None,
+    rg: str | None,
+    flags: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Ourselves beside other engines: index time, query latency and NDCG@10 on the same questions, in one run."""
+    from search_router.benchmark import peers, quality
+    from search_router.benchmark.report import write_json
+
+    data = quality.Data(questions, repositories, checkouts, tuple(only))
+    result = run_blocking(lambda: peers.run(data, semble_python=semble_python, semble_model=semble_model, rg=rg, flags=flags))
+    write_json(result) if as_json else peers.print_systems(result)

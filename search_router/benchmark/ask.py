@@ -1,8 +1,9 @@
 """One repository's questions, asked through the library's own door in a process of its own; started by `asking`.
 
-Reads one JSON job on standard input, {root, home, arms: [{name, flags}], questions: [[id, question]], limit, texts, candidates}, and
-writes JSON lines: one {arm, ready} when an arm's index is complete, then one answer a question. What is warm is the process and its
-indexes, never the answer: each question is asked once an arm.
+Reads one JSON job on standard input, {root, home, warm_up, arms: [{name, flags}], questions: [[id, question]], limit, texts,
+candidates}, and writes JSON lines: one {arm, ready} when an arm's index is complete, then one answer a question. What is warm is the process and its
+indexes, never the answer: each question is asked once an arm. `warm_up` is a folder that is
+indexed before anything is measured, or "".
 """
 
 from __future__ import annotations
@@ -105,6 +106,9 @@ async def ask_all(job: Mapping[str, Any]) -> None:
     def write(row: dict[str, object]) -> None:
         sys.stdout.write(json.dumps(row) + "\n")
 
+    if job["warm_up"]:
+        async with search_router.open_router(roots=[job["warm_up"]], environ=environment(Path(job["home"]) / "warm-up")) as router:
+            await until_ready(router.search)
     for arm in job["arms"]:
         await ask_arm(job, arm, write)
 

@@ -73,6 +73,8 @@ class Plan:
     limit: int = 10
     texts: bool = False
     candidates: bool = False
+    warm_up: Path | None = None
+    """A folder to index before anything is measured, so that imports and grammars are loaded."""
 
 
 def ask_everything(plan: Plan, arms: Sequence[Arm]) -> list[Answers]:
@@ -98,6 +100,7 @@ def _rows(plan: Plan, repository: Repository, questions: Any, arms: Sequence[Arm
     job = {
         "root": str(repository.folder(plan.checkouts)),
         "home": str(plan.home),
+        "warm_up": str(plan.warm_up) if plan.warm_up else "",
         "arms": [{"name": arm.name, "flags": arm.flags} for arm in arms],
         "questions": [(q.id, q.question) for q in questions],
         "limit": plan.limit,
