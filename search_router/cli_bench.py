@@ -164,3 +164,22 @@ def bench_peers(
     data = quality.Data(questions, repositories, checkouts, tuple(only))
     result = run_blocking(lambda: peers.run(data, semble_python=semble_python, semble_model=semble_model, rg=rg, flags=flags))
     write_json(result) if as_json else peers.print_systems(result)
+
+
+@bench.command("index")
+@click.option("--root", "roots", multiple=True, required=True, type=FOLDER, help="Directory whose text files are copied; repeatable.")
+@click.option("--lines", default="10000,100000", show_default=True, metavar="N,N", help="Sizes of the corpora.")
+@click.option("--saves", type=click.IntRange(0, 1000), default=30, show_default=True, help="Saved files, a question after each.")
+@click.option("--switched", type=click.IntRange(0, 100_000), default=500, show_default=True, help="Files that the other branch changes.")
+@set_option
+@json_option
+def bench_index(roots: Sequence[Path], lines: str, saves: int, switched: int, flags: Sequence[str], as_json: bool) -> None:
+    """Build speed, memory, disk and latency of a server by size of the repository, and what saves and branch switches cost."""
+    from search_router.benchmark import index_growth
+    from search_router.benchmark.report import write_json
+
+    sizes = [int(size) for size in lines.split(",") if size.strip().isdecimal()]
+    if len(sizes) != len(lines.split(",")):
+        raise click.BadParameter(f"{lines!r} is not a list of numbers such as 10000,100000.", param_hint="--lines")
+    result = run_blocking(lambda: index_growth.run(roots, sizes, flags, saves=saves, switched=switched))
+    write_json(result) if as_json else index_growth.print_sizes(result)

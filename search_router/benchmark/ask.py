@@ -1,9 +1,9 @@
 """One repository's questions, asked through the library's own door in a process of its own; started by `asking`.
 
 Reads one JSON job on standard input, {root, home, warm_up, arms: [{name, flags}], questions: [[id, question]], limit, texts,
-candidates}, and writes JSON lines: one {arm, ready} when an arm's index is complete, then one answer a question. What is warm is the process and its
-indexes, never the answer: each question is asked once an arm. `warm_up` is a folder that is
-indexed before anything is measured, or "".
+candidates}, and writes JSON lines: one {arm, ready} when an arm's index is complete, then one answer a question. What is warm is the
+process and its indexes, never the answer: each question is asked once an arm. `warm_up` is a folder that is indexed before anything is
+measured, or "".
 """
 
 from __future__ import annotations

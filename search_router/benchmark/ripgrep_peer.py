@@ -13,8 +13,8 @@ from search_router.benchmark.gains import DEPTH, Result
 
 SECONDS: Final = 60.0
 COMMON: Final = frozenset(
-    "a about all an and any are as at be by can do does each for from get has have how if in into is it its of on or out set that the their "
-    "then this to up use used uses using via was what when where which who why with".split()
+    "a about all an and any are as at be by can do does each for from get has have how if in into is it its of on or out set that "
+    "the their then this to up use used uses using via was what when where which who why with".split()
 )
 
 
