@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -74,15 +75,16 @@ def _in_turn(sources: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 
 def _texts(source: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    """The text files of a directory, in an order that has nothing to do with their names and is the same each time."""
+    found: list[str] = []
     for folder, below, files in os.walk(source):
-        below[:] = sorted(each for each in below if each != ".git")
-        for file in sorted(files):
-            path = Path(folder) / file
-            if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_BYTES or file.startswith(".git"):
-                continue
-            text = path.read_bytes()
-            if b"\0" not in text[:8192]:
-                yield f"{name}/{path.relative_to(source).as_posix()}", text
+        below[:] = [each for each in below if each != ".git"]
+        paths = (Path(folder) / file for file in files if not file.startswith(".git"))
+        found += [p.relative_to(source).as_posix() for p in paths if p.is_file() and not p.is_symlink() and p.stat().st_size <= MAX_BYTES]
+    for path in sorted(found, key=lambda each: hashlib.sha256(os.fsencode(each)).digest()):
+        text = (source / path).read_bytes()
+        if b"\0" not in text[:8192]:
+            yield f"{name}/{path}", text
 
 
 def commit_all(root: Path, message: str) -> None:

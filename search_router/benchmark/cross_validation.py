@@ -105,9 +105,18 @@ def run(data: Data, flags: Sequence[str] = ()) -> dict[str, object]:
         "targets_in_pools": round(pools.reachable(), 4),
         "circumstances": circumstances(),
         "shipped": {"ndcg10": round(float(shipped.mean()), 4), "weights": weights.signals},
+        "signals": {name: _signal(judge, weights.signals, name, shipped) for name, value in weights.signals.items() if value > 0},
         "fitted_in_sample": {"ndcg10": round(float(judge(in_sample).mean()), 4), "weights": in_sample},
         "left_out": folds,
     }
+
+
+def _signal(judge: Judge, weights: Mapping[str, float], name: str, shipped: Floats) -> dict[str, float]:
+    """NDCG@10 on the pools without one signal, the standard error of its difference from the shipped weights, and with it alone."""
+    without = judge({**weights, name: 0.0})
+    only = judge({**dict.fromkeys(weights, 0.0), name: 1.0})
+    error = float((without - shipped).std(ddof=1)) / len(shipped) ** 0.5 if len(shipped) > 1 else 0.0
+    return {"without": round(float(without.mean()), 4), "standard_error": round(error, 4), "only": round(float(only.mean()), 4)}
 
 
 def _folds(judge: Judge, start: Mapping[str, float], groups: Sequence[str], shipped: Floats) -> dict[str, object]:
@@ -136,6 +145,12 @@ def print_folds(result: dict[str, Any]) -> None:
     rows += [[f"fitted, one {key} left out", f["ndcg10"], f["difference"], f["standard_error"]] for key, f in left.items()]
     write_table(("weights", "NDCG@10", "Δ", "±"), rows)
     spread = {key: fold["weights"] for key, fold in left.items()}
+    signals: dict[str, dict[str, float]] = result["signals"]
+    write_table(
+        ("signal", "without it", "±", "it alone"),
+        [[name, s["without"], s["standard_error"], s["only"]] for name, s in signals.items()],
+        "NDCG@10 on the pools",
+    )
     table = [
         [name, value, fitted["weights"][name], *(f"{s[name]['min']:g}–{s[name]['max']:g}" for s in spread.values())]
         for name, value in shipped["weights"].items()

@@ -7,6 +7,7 @@ from typing import Final
 
 from search_router.benchmark.corpus import Corpus, commit_all, run_git
 from search_router.benchmark.mcp_client import McpClient
+from search_router.benchmark.served import cpu_seconds_of
 from search_router.benchmark.served_questions import ask, until_ready
 from search_router.benchmark.timing import summarise
 
@@ -14,11 +15,12 @@ ROUNDS: Final = 5
 OTHER: Final = "other"
 
 
-async def measure_saves(port: int, corpus: Corpus, saves: int) -> dict[str, object]:
+async def measure_saves(pid: int, port: int, corpus: Corpus, saves: int) -> dict[str, object]:
     """A line with a name of its own is appended to a file, then that name is asked for: p50 and p95 of the question. `found` counts the
     answers that had the file, `complete` those in which every expert had looked at everything."""
     took: list[float] = []
     found = complete = 0
+    used = 0.0
     step = max(1, len(corpus.code) // saves)
     async with McpClient("127.0.0.1", port) as client:
         await until_ready(client)
@@ -26,14 +28,16 @@ async def measure_saves(port: int, corpus: Corpus, saves: int) -> dict[str, obje
             name = f"savedMarker{number}Quince"
             with (corpus.root / path).open("a") as file:
                 file.write(f"\n{name}\n")
+            cpu = cpu_seconds_of(pid)
             answered = await ask(client, f"where is {name} defined")
+            used += cpu_seconds_of(pid) - cpu
             took.append(answered.ms)
             found += path in answered.paths
             complete += answered.complete
-    return {**summarise(took), "found": found, "complete": complete}
+    return {**summarise(took), "cpu_mean_ms": round(1000 * used / len(took), 1), "found": found, "complete": complete}
 
 
-async def measure_switches(port: int, corpus: Corpus, files: int) -> dict[str, object]:
+async def measure_switches(pid: int, port: int, corpus: Corpus, files: int) -> dict[str, object]:
     """A branch that differs in `files` files (or in all there are): the first question after switching to it when it was never indexed,
     and when both sides have been; and how long until an answer is complete. The switch itself is git's and is not measured."""
     chosen = corpus.code[:files]
@@ -51,6 +55,7 @@ async def measure_switches(port: int, corpus: Corpus, files: int) -> dict[str, o
         first: list[float] = []
         ready: list[float] = []
         right = 0
+        cpu = cpu_seconds_of(pid)
         for number in range(ROUNDS):
             for branch in ("main", OTHER):
                 at = number % len(chosen)
@@ -58,10 +63,11 @@ async def measure_switches(port: int, corpus: Corpus, files: int) -> dict[str, o
                 first.append(asked)
                 ready.append(complete)
                 right += found == (branch == OTHER)
+        used = (cpu_seconds_of(pid) - cpu) * 1000 / (2 * ROUNDS)
     return {
         "files": len(chosen),
         "never_seen": {"first_ms": round(never[0], 1), "complete_ms": round(never[1], 1), "found": never[2]},
-        "seen": {"first": summarise(first), "complete": summarise(ready), "right": right, "of": 2 * ROUNDS},
+        "seen": {"first": summarise(first), "complete": summarise(ready), "cpu_mean_ms": round(used, 1), "right": right, "of": 2 * ROUNDS},
     }
 
 

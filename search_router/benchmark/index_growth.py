@@ -53,8 +53,8 @@ def _one_size(sources: Sequence[Path], lines: int, flags: Sequence[str], saves: 
             asked = asyncio.run(_questions(pid, port, corpus))
             memory = {"rss_mib": resources_of(pid).rss_mib, "peak_rss_mib": peak_rss_mib(pid)}
             disk = _size_on_disk(folder / "home")
-            saved = asyncio.run(measure_saves(port, corpus, saves)) if saves else None
-            switches = asyncio.run(measure_switches(port, corpus, switched)) if switched else None
+            saved = asyncio.run(measure_saves(pid, port, corpus, saves)) if saves else None
+            switches = asyncio.run(measure_switches(pid, port, corpus, switched)) if switched else None
         with http_server(corpus.root, flags, environ) as (pid, port):
             again = asyncio.run(_build(pid, port))
             memory["rss_after_restart_mib"] = resources_of(pid).rss_mib

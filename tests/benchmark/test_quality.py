@@ -88,6 +88,7 @@ def test_fitted_weights_are_judged_on_what_was_left_out(tmp_path: Path) -> None:
     assert (result["questions"], result["targets_in_pools"]) == (3, 1.0)
     assert result["shipped"]["ndcg10"] == 1.0
     assert (result["left_out"]["repository"]["folds"], result["left_out"]["language"]["folds"]) == (2, 2)
+    assert all(0 <= each["only"] <= 1 for each in result["signals"].values())
     assert result["fitted_in_sample"]["weights"] == result["shipped"]["weights"]  # nothing could be gained
 
 
