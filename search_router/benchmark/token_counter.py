@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import warnings
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -25,8 +26,10 @@ def best_counter() -> TokenCounter:
     """cl100k when it is there, else characters / 4."""
     if importlib.util.find_spec(CARRIER) is None:
         return TokenCounter("APPROXIMATE: characters / 4 (install the `benchmark` extra for cl100k)", False, _estimate)
-    package: Any = importlib.import_module(CARRIER)
-    encoding: Any = package.get_encoding("cl100k_base")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its way to find its data
+        package: Any = importlib.import_module(CARRIER)
+        encoding: Any = package.get_encoding("cl100k_base")
 
     def count(text: str) -> int:
         return len(encoding.encode(text))

@@ -80,6 +80,8 @@ def test_the_scorer_says_what_it_is() -> None:
     assert scorer_name().startswith("ranx" if importlib.util.find_spec("ranx") else "own")
 
 
+@pytest.mark.slow  # it compiles itself
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(importlib.util.find_spec("ranx") is None, reason="the benchmark extra is not installed")
 def test_ranx_gives_the_same_figures() -> None:
     questions = [question(str(n), NAMES[n % 5 : n % 5 + 1 + n % 11]) for n in range(40)]
