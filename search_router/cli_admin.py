@@ -1,4 +1,4 @@
-"""The operator's commands: receipts, config, doctor, bench. Like `cli`, they only translate."""
+"""The operator's commands: receipts, config, doctor. Like `cli`, they only translate."""
 
 from __future__ import annotations
 
@@ -191,69 +191,3 @@ def doctor(roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
         click.secho("ok   " if f.ok else "FAULT", fg="green" if f.ok else "red", nl=False)
         click.echo(f" {f.what:<22} {f.found}" + (f"\n      → {f.remedy}" if f.remedy else ""))
     sys.exit(0 if all(f.ok for f in findings) else 1)
-
-
-@click.group()
-def bench() -> None:
-    """Measurements of this machine and this code. Times are milliseconds."""
-
-
-@bench.command("overhead")
-@click.option("--requests", type=click.IntRange(10), default=400, show_default=True)
-@json_option
-def bench_overhead(requests: int, as_json: bool) -> None:
-    """The router's own share of a request with four scripted experts of 50 hits each."""
-    from search_router.benchmark import overhead
-    from search_router.benchmark.timing import print_result
-
-    print_result(overhead.run(requests), as_json)
-
-
-@bench.command("startup")
-@click.option("--rounds", type=click.IntRange(1), default=7, show_default=True)
-@json_option
-def bench_startup(rounds: int, as_json: bool) -> None:
-    """Process start to first answer, beside a bare server of the same SDK."""
-    from search_router.benchmark import startup
-    from search_router.benchmark.timing import print_result
-
-    print_result(startup.run(rounds), as_json)
-
-
-@bench.command("latency")
-@click.option("--root", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".", help="A checkout.")
-@click.option("--count", type=click.IntRange(3), default=90, show_default=True, help="Questions.")
-@json_option
-def bench_latency(root: Path, count: int, as_json: bool) -> None:
-    """Warm questions to grep, symbols and history together, made from the checkout itself."""
-    from search_router.benchmark import latency
-    from search_router.benchmark.timing import print_result
-
-    print_result(latency.run(root, count), as_json)
-
-
-@bench.command("load")
-@click.option("--clients", type=click.IntRange(1, 1000), default=100, show_default=True, help="At once.")
-@click.option("--requests", type=click.IntRange(1), default=20, show_default=True, help="Of each client, one after another.")
-@json_option
-def bench_load(clients: int, requests: int, as_json: bool) -> None:
-    """Many HTTP clients on one real server process with scripted experts. Exit code 1 when an answer or a receipt is missing."""
-    from search_router.benchmark import load
-    from search_router.benchmark.timing import print_result
-
-    result = load.run(clients, requests)
-    print_result(result, as_json)
-    sys.exit(0 if not result["errors"] and result["verified"] and result["answers"] == result["receipts"] else 1)
-
-
-@bench.command("vectors")
-@click.option("--root", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".", help="A checkout.")
-@click.option("--questions", type=click.IntRange(1, 10_000), default=200, show_default=True)
-@click.option("--copies", type=click.IntRange(1, 1000), default=1, show_default=True, help="Search so many times the chunks, with noise.")
-@json_option
-def bench_vectors(root: Path, questions: int, copies: int, as_json: bool) -> None:
-    """What the search over bytes finds of the exact best ten chunks, how long it takes, and what it keeps in memory."""
-    from search_router.benchmark import vectors
-    from search_router.benchmark.timing import print_result
-
-    print_result(vectors.run(root, questions, copies), as_json)

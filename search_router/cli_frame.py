@@ -85,6 +85,16 @@ def run(work: Callable[[], Awaitable[T]]) -> T:
         _die(error)
 
 
+def run_blocking(work: Callable[[], T]) -> T:
+    """The same for work that is not async."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED_EXIT)
+    except SearchRouterError as error:
+        _die(error)
+
+
 def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The one error inside nested groups of one."""
     inner: BaseException = group

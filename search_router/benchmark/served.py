@@ -33,6 +33,18 @@ def resources_of(pid: int) -> Resources:
     return Resources(round(int(said["VmRSS"].split()[0]) / 1024, 1), len(os.listdir(proc / "fd")), int(said["Threads"]))  # noqa: PTH208
 
 
+def peak_rss_mib(pid: int) -> float:
+    """The most resident memory that the process ever had. From /proc; raises OSError when there is no such process."""
+    said = (Path("/proc") / str(pid) / "status").read_text("utf-8")
+    return round(int(said.partition("VmHWM:")[2].split()[0]) / 1024, 1)
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """User and system time of a process and of its children that have ended. From /proc; raises OSError when there is no such process."""
+    fields = (Path("/proc") / str(pid) / "stat").read_text("utf-8").rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
 def http_server(root: Path, flags: Sequence[str], environ: Mapping[str, str]) -> Generator[tuple[int, int]]:
     """(process id, port) of `search-router serve --transport http --port 0` over a directory; ended on leaving.

@@ -15,8 +15,8 @@ from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 
 BESIDE: Final = 5
 """So many files beside a lone version folder make it the old one."""
-DELTA_FILES: Final = 1000
-"""More changed files than this, and more than a quarter of all, and everything is built anew."""
+MERGED_UNDER: Final = 2
+"""A new segment takes in the one before while that has fewer than so many times its files: few segments, each file built few times."""
 
 
 class ProjectCode:
@@ -38,17 +38,13 @@ class ProjectCode:
         new.generation = generation
         changed = [f for path, f in files.items() if self._at.get(path, ("",))[0] != f.blob]
         gone = [path for path in self._at if path not in files]
-        if len(changed) > max(DELTA_FILES, len(files) // 4) or not self.segments:
-            new._build([files[path] for path in sorted(files)])
-        else:
-            new.segments, new._at = tuple(s.snapshot() for s in self.segments), dict(self._at)
-            for path in (*gone, *(f.path for f in changed)):
-                if path in new._at:
-                    _, segment, number = new._at.pop(path)
-                    new.segments[segment].alive[number] = False
-            if changed:
-                recent = [files[path] for path, (_, segment, _) in new._at.items() if segment == 1]
-                new._build_delta(sorted([*recent, *changed], key=lambda f: f.path))
+        new.segments, new._at = tuple(s.snapshot() for s in self.segments), dict(self._at)
+        for path in (*gone, *(f.path for f in changed)):
+            if path in new._at:
+                _, segment, number = new._at.pop(path)
+                new.segments[segment].alive[number] = False
+        if changed or not self.segments:
+            new._add(changed, files)
         unchanged = not changed and not gone and len(self.segments) > 0
         new.central = self.central if unchanged else tuple(centrality(new.segments))
         new.legacy = self.legacy if unchanged else find_legacy(files)
@@ -57,13 +53,15 @@ class ProjectCode:
                 segment.roles = None
         return new
 
-    def _build(self, files: list[IndexedFile]) -> None:
-        self.segments = (_segment(files),)
-        self._at = {f.path: (f.blob, 0, number) for number, f in enumerate(files)}
-
-    def _build_delta(self, files: list[IndexedFile]) -> None:
-        self.segments = (self.segments[0], _segment(files))
-        self._at.update({f.path: (f.blob, 1, number) for number, f in enumerate(files)})
+    def _add(self, changed: list[IndexedFile], files: Mapping[str, IndexedFile]) -> None:
+        """A segment for what changed, with the ones before it that are not much larger or are mostly dead."""
+        kept, taken = list(self.segments), list(changed)
+        while kept and (kept[-1].living < MERGED_UNDER * len(taken) or 2 * kept[-1].living < len(kept[-1])):
+            last = kept.pop()
+            taken += [files[path] for path, alive in zip(last.paths, last.alive, strict=True) if alive]
+        taken.sort(key=lambda f: f.path)
+        self.segments = (*kept, _segment(taken))
+        self._at.update({f.path: (f.blob, len(kept), number) for number, f in enumerate(taken)})
 
 
 def _segment(files: list[IndexedFile]) -> Segment:

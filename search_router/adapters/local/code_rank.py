@@ -30,12 +30,13 @@ STRONG: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class RankedFile:
-    """A file with its score, its best chunk, and the signals that made the score."""
+    """A file with its score, its best chunk, and what made the score: the weighted sum of its signals, times its damping."""
 
     path: str
     score: float
     chunk: Chunk
     signals: Mapping[str, float]
+    damping: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,8 @@ def rank_files(
     results: list[RankedFile] = []
     for negative, path, at, number in ranked[:limit]:
         shown = {name: round(float(values[at][number]), 4) for name, values in normal.items()}
-        results.append(RankedFile(path, -negative, _best_chunk(segments[at], chunk_scores[at], number), shown))
+        damping = float(admitted.damping[at][number])
+        results.append(RankedFile(path, -negative, _best_chunk(segments[at], chunk_scores[at], number), shown, damping))
     return results
 
 
@@ -239,14 +241,22 @@ def _idf(count: int, holders: int) -> float:
 def centrality(segments: Sequence[Segment]) -> list[Floats]:
     """How many other files speak of each file by its name: 1.0 from a quarter of all files on (a stand-in for who imports it)."""
     count = max(1, sum(int(s.alive.sum()) for s in segments))
-    found: list[Floats] = []
-    cache: dict[str, int] = {}
-    for segment in segments:
-        values = np.zeros(len(segment), np.float32)
-        for at, words in enumerate(segment.stem_words):
-            name = words[-1] if words else ""
-            if len(name) > 2 and name not in cache:
-                cache[name] = _holders(segments, name)
-            values[at] = min(1.0, 4 * cache.get(name, 0) / count)
-        found.append(values)
+    names = [[words[-1] if words and len(words[-1]) > 2 else "" for words in segment.stem_words] for segment in segments]
+    asked = sorted({name for each in names for name in each if name})
+    holders = dict(zip(asked, np.sum([_holders_of_all(s, asked) for s in segments], axis=0), strict=True)) if asked else {}
+    return [np.array([min(1.0, 4 * holders.get(name, 0) / count) for name in each], np.float32) for each in names]
+
+
+def _holders_of_all(segment: Segment, words: Sequence[str]) -> npt.NDArray[np.float64]:
+    """As `_holders` for many words at once: rows are gathered, and a file counts where a run of its chunks begins."""
+    starts, docs = segment.body.starts, segment.body.docs
+    known = [(at, number) for at, word in enumerate(words) if (number := segment.number.get(word)) is not None]
+    ids = np.array([number for _, number in known], np.int64)
+    begin, length = starts[ids], starts[ids + 1] - starts[ids]
+    row = np.repeat(np.arange(len(ids)), length)
+    owner = segment.owner[docs[np.arange(len(row)) + np.repeat(begin - np.cumsum(length) + length, length)]]
+    first = np.ones(len(row), np.bool_)
+    first[1:] = (row[1:] != row[:-1]) | (owner[1:] != owner[:-1])
+    found = np.zeros(len(words))
+    found[[at for at, _ in known]] = np.bincount(row, first & segment.alive[owner], len(ids))
     return found

@@ -119,6 +119,11 @@ class Segment:
     def __len__(self) -> int:
         return len(self.paths)
 
+    @property
+    def living(self) -> int:
+        """How many of its files are alive."""
+        return int(np.count_nonzero(self.alive))
+
 
 def stem_of(path: str) -> str:
     """The file's name without folders and extension; for a name that only stands for its folder, such as `__init__.py`, it is that name."""

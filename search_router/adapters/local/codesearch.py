@@ -7,7 +7,7 @@ import importlib
 import importlib.metadata
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +44,8 @@ class CodeSearchExpert:
         self._vectors = vectors if vectors is not None and vectors.enabled and config.weights.vector > 0 else None
         self._code: dict[Path, ProjectCode] = {}
         self._builds: dict[Path, asyncio.Task[ProjectCode]] = {}
+        self.on_ranked: Callable[[Project, Sequence[RankedFile]], None] | None = None
+        """Told of each ranking with its signals; for measurements."""
         self.card = declare_embedded(
             expert_id, config, freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed"
         )
@@ -147,6 +149,8 @@ class CodeSearchExpert:
         defined = _defining(table, names)
         values = {path: value for path, (value, _) in defined.items()}
         ranked = rank_files(code.segments, words, values, code.central, admitted, weights, call.limit, similar)
+        if self.on_ranked is not None:
+            self.on_ranked(project, ranked)
         files = ((r, table.get(r.path)) for r in ranked)
         found: list[tuple[float, Hit]] = []
         for r, file in files:

@@ -113,7 +113,7 @@ def same(found: list[RankedFile], expected: list[RankedFile]) -> None:
 
 @settings(max_examples=60)
 @given(corpora, corpora, st.sets(paths), st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=3))
-def test_one_segment_or_two_rank_alike(before: Files, edits: Files, gone: set[str], words: list[str]) -> None:
+def test_one_segment_or_more_rank_alike(before: Files, edits: Files, gone: set[str], words: list[str]) -> None:
     after = {p: t for p, t in (before | edits).items() if p not in gone}
     question = " ".join(words)
     code = ProjectCode().successor(indexed(before), 1)
@@ -124,6 +124,28 @@ def test_one_segment_or_two_rank_alike(before: Files, edits: Files, gone: set[st
     same(found, rank_project(ProjectCode().successor(indexed(after), 1), question))
     assert {r.path for r in found} <= after.keys()
     assert rank_project(code, question) == old, "what is being read is not changed by its successor"
+
+
+def test_one_saved_file_makes_a_small_segment_however_the_index_came_to_be() -> None:
+    """A cold index arrives in parts; the first, small one must not stay the base on which everything else is made anew at every save."""
+    files: Files = {}
+    code = ProjectCode()
+    for part in range(10):
+        files |= {f"part{part}/file{number}.py": f"cookie jar {part} {number}" for number in range(20)}
+        code = code.successor(indexed(files), part)
+    assert sum(len(s) for s in code.segments) == len(files)
+    for save in range(30):
+        code = code.successor(indexed(files | {"part0/file0.py": f"saved {save}"}), 100 + save)
+        assert len(code.segments[-1]) < 8
+    assert len(code.segments) <= 4
+    assert next(r.path for r in rank_project(code, "saved 29")) == "part0/file0.py"
+
+
+def test_centrality_counts_files_and_not_chunks() -> None:
+    files = {"jar.py": "x", "a.py": "jar\n" * 200, "b.py": "jar", "c.py": "y", **{f"f{n}.py": "z" for n in range(12)}}
+    code = ProjectCode().successor(indexed(files), 1)
+    (segment,), (central,) = code.segments, code.central
+    assert central[segment.paths.index("jar.py")] == pytest.approx(4 * 2 / 16)
 
 
 def test_a_folder_becomes_legacy_when_its_successor_appears() -> None:

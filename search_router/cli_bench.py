@@ -1,0 +1,198 @@
+"""The commands that measure. Like `cli`, they only translate; each prints a table, or one JSON object with --json."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from search_router.cli_frame import json_option, run_blocking
+
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+set_option = click.option("--set", "flags", multiple=True, metavar="KEY=VALUE", help="Override one configuration value in every arm.")
+
+
+def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--questions, --repositories, --checkouts, --only: see docs/benchmarks.md for the files."""
+    for option in (
+        click.option("--only", multiple=True, metavar="NAME", help="Only this repository; repeatable."),
+        click.option("--checkouts", type=FOLDER, required=True, help="Folder with a checkout a repository, by name."),
+        click.option("--repositories", type=FILE, required=True, help="JSON list of {name, language, root}."),
+        click.option("--questions", type=FILE, required=True, help="JSON lines of questions with known targets."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def bench() -> None:
+    """Measurements of this machine and this code. Times are milliseconds."""
+
+
+@bench.command("overhead")
+@click.option("--requests", type=click.IntRange(10), default=400, show_default=True)
+@json_option
+def bench_overhead(requests: int, as_json: bool) -> None:
+    """The router's own share of a request with four scripted experts of 50 hits each."""
+    from search_router.benchmark import overhead
+    from search_router.benchmark.timing import print_result
+
+    print_result(overhead.run(requests), as_json)
+
+
+@bench.command("startup")
+@click.option("--rounds", type=click.IntRange(1), default=7, show_default=True)
+@json_option
+def bench_startup(rounds: int, as_json: bool) -> None:
+    """Process start to first answer, beside a bare server of the same SDK."""
+    from search_router.benchmark import startup
+    from search_router.benchmark.timing import print_result
+
+    print_result(startup.run(rounds), as_json)
+
+
+@bench.command("latency")
+@click.option("--root", type=FOLDER, default=".", help="A checkout.")
+@click.option("--count", type=click.IntRange(3), default=90, show_default=True, help="Questions.")
+@json_option
+def bench_latency(root: Path, count: int, as_json: bool) -> None:
+    """Warm questions to grep, symbols and history together, made from the checkout itself."""
+    from search_router.benchmark import latency
+    from search_router.benchmark.timing import print_result
+
+    print_result(latency.run(root, count), as_json)
+
+
+@bench.command("load")
+@click.option("--clients", type=click.IntRange(1, 1000), default=100, show_default=True, help="At once.")
+@click.option("--requests", type=click.IntRange(1), default=20, show_default=True, help="Of each client, one after another.")
+@json_option
+def bench_load(clients: int, requests: int, as_json: bool) -> None:
+    """Many HTTP clients on one real server process with scripted experts. Exit code 1 when an answer or a receipt is missing."""
+    from search_router.benchmark import load
+    from search_router.benchmark.timing import print_result
+
+    result = load.run(clients, requests)
+    print_result(result, as_json)
+    sys.exit(0 if not result["errors"] and result["verified"] and result["answers"] == result["receipts"] else 1)
+
+
+@bench.command("quality")
+@data_options
+@click.option("--arm", "arms", multiple=True, metavar="NAME[:KEY=VALUE;…]", help="A known arm or one of your own; repeatable.")
+@click.option("--ablate", is_flag=True, help="Every signal, damping and expert off, and every signal alone.")
+@click.option("--cross-validate", is_flag=True, help="What fitted weights would get out of fold, against the shipped ones.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the rankings here, as JSON lines.")
+@set_option
+@json_option
+def bench_quality(
+    questions: Path,
+    repositories: Path,
+    checkouts: Path,
+    only: Sequence[str],
+    arms: Sequence[str],
+    ablate: bool,
+    cross_validate: bool,
+    out: Path | None,
+    flags: Sequence[str],
+    as_json: bool,
+) -> None:
+    """NDCG@10 on questions with known targets: overall, by group, spread, latency."""
+    from search_router.benchmark import cross_validation, quality
+    from search_router.benchmark.report import write_json
+
+    data = quality.Data(questions, repositories, checkouts, tuple(only))
+    if cross_validate:
+        fitted = run_blocking(lambda: cross_validation.run(data, flags))
+        write_json(fitted) if as_json else cross_validation.print_folds(fitted)
+        return
+    result = run_blocking(lambda: quality.run(data, arms, flags, ablate=ablate, out=out))
+    write_json(result) if as_json else quality.print_figures(result)
+
+
+@bench.command("tokens")
+@data_options
+@click.option("--arm", "arms", multiple=True, metavar="NAME[:KEY=VALUE;…]", help="Such as `short:output.snippet_lines=3`; repeatable.")
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Items of evidence asked for.")
+@set_option
+@json_option
+def bench_tokens(
+    questions: Path,
+    repositories: Path,
+    checkouts: Path,
+    only: Sequence[str],
+    arms: Sequence[str],
+    limit: int,
+    flags: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Share of questions whose target stands within the first N tokens of the answer's text."""
+    from search_router.benchmark import quality, tokens
+    from search_router.benchmark.report import write_json
+
+    data = quality.Data(questions, repositories, checkouts, tuple(only))
+    result = run_blocking(lambda: tokens.run(data, arms, flags, limit=limit))
+    write_json(result) if as_json else tokens.print_shares(result)
+
+
+@bench.command("peers")
+@data_options
+@click.option("--semble-python", type=FILE, help="Interpreter of an environment with semble.")
+@click.option("--semble-model", type=FOLDER, help="A model2vec folder. Without one, semble runs without vectors, and the table says so.")
+@click.option("--rg", help="A ripgrep to compare with.")
+@set_option
+@json_option
+def bench_peers(
+    questions: Path,
+    repositories: Path,
+    checkouts: Path,
+    only: Sequence[str],
+    semble_python: Path | None,
+    semble_model: Path | None,
+    rg: str | None,
+    flags: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Ourselves beside other engines: index time, query latency and NDCG@10 on the same questions, in one run."""
+    from search_router.benchmark import peers, quality
+    from search_router.benchmark.report import write_json
+
+    data = quality.Data(questions, repositories, checkouts, tuple(only))
+    result = run_blocking(lambda: peers.run(data, semble_python=semble_python, semble_model=semble_model, rg=rg, flags=flags))
+    write_json(result) if as_json else peers.print_systems(result)
+
+
+@bench.command("index")
+@click.option("--root", "roots", multiple=True, required=True, type=FOLDER, help="Directory whose text files are copied; repeatable.")
+@click.option("--lines", default="10000,100000", show_default=True, metavar="N,N", help="Sizes of the corpora.")
+@click.option("--saves", type=click.IntRange(0, 1000), default=30, show_default=True, help="Saved files, a question after each.")
+@click.option("--switched", type=click.IntRange(0, 100_000), default=500, show_default=True, help="Files that the other branch changes.")
+@set_option
+@json_option
+def bench_index(roots: Sequence[Path], lines: str, saves: int, switched: int, flags: Sequence[str], as_json: bool) -> None:
+    """Build speed, memory, disk and latency of a server by size of the repository, and what saves and branch switches cost."""
+    from search_router.benchmark import index_growth
+    from search_router.benchmark.report import write_json
+
+    sizes = [int(size) for size in lines.split(",") if size.strip().isdecimal()]
+    if len(sizes) != len(lines.split(",")):
+        raise click.BadParameter(f"{lines!r} is not a list of numbers such as 10000,100000.", param_hint="--lines")
+    result = run_blocking(lambda: index_growth.run(roots, sizes, flags, saves=saves, switched=switched))
+    write_json(result) if as_json else index_growth.print_sizes(result)
+
+
+@bench.command("vectors")
+@click.option("--root", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".", help="A checkout.")
+@click.option("--questions", type=click.IntRange(1, 10_000), default=200, show_default=True)
+@click.option("--copies", type=click.IntRange(1, 1000), default=1, show_default=True, help="Search so many times the chunks, with noise.")
+@json_option
+def bench_vectors(root: Path, questions: int, copies: int, as_json: bool) -> None:
+    """What the search over bytes finds of the exact best ten chunks, how long it takes, and what it keeps in memory."""
+    from search_router.benchmark import vectors
+    from search_router.benchmark.timing import print_result
+
+    print_result(vectors.run(root, questions, copies), as_json)
