@@ -6,7 +6,7 @@ empty list for a failure, and stops at once when its task is cancelled: no proce
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from search_router.config.schema import AnyExpertConfig
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, Health, Project
@@ -32,6 +32,15 @@ class Expert(Protocol):
 
     async def aclose(self) -> None:
         """Release everything; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """An expert that knows whether its index has every file."""
+
+    def is_complete(self, projects: tuple[Project, ...]) -> bool:
+        """Whether every indexable file of these projects, as they were last listed, is in the index. At once: no waiting, no disk."""
         ...
 
 

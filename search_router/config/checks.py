@@ -17,6 +17,7 @@ def check_across(tree: Table) -> Iterator[Finding]:
     experts = as_table(tree.get("experts")) or {}
     yield from _check_ids(experts)
     yield from _check_default_set(tree, experts)
+    yield from _check_reserve(tree, experts)
     yield from _check_priors(tree, experts)
     yield from _check_groups(tree)
 
@@ -39,6 +40,13 @@ def _check_default_set(tree: Table, experts: Table) -> Iterator[Finding]:
     for index, name in enumerate(as_array(value_at(tree, ("gate", "default_set"))) or ()):
         if name not in experts:
             yield ("gate", "default_set", index), f"names an unknown expert {show_value(name)}{_hint(name, experts)}"
+
+
+def _check_reserve(tree: Table, experts: Table) -> Iterator[Finding]:
+    for name, other in (as_table(value_at(tree, ("gate", "reserve"))) or {}).items():
+        for each in (name, other):
+            if each not in experts:
+                yield ("gate", "reserve", name), f"names an unknown expert {show_value(each)}{_hint(each, experts)}"
 
 
 def _check_priors(tree: Table, experts: Table) -> Iterator[Finding]:

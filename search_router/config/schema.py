@@ -55,6 +55,8 @@ class GateConfig(Section):
     """Asked when the classifier abstains."""
     one_expert_suffices: bool = True
     """Whether a question with a known path and an exact symbol goes to the best expert alone."""
+    reserve: dict[str, str]
+    """Expert to the one whose complete index holds the same words: for questions in words it is asked only when nobody else finds any."""
 
 
 class FusionConfig(Section):

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from search_router.adapters.base import Expert
+from search_router.adapters.base import Expert, Indexed
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
 from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
@@ -35,6 +35,7 @@ from search_router.schema import (
     EmptyReason,
     ErrorReport,
     Evidence,
+    ExpertCall,
     ExpertCard,
     ExpertStatus,
     FileFacts,
@@ -84,7 +85,8 @@ class Trace:
     def answer(self, status: Status, **fields: Any) -> Answer:
         """The answer as far as the request came."""
         config = self.surroundings.config
-        skipped = self.plan.skipped if self.plan else ()
+        asked = {reply.call.expert for reply in self.replies}
+        skipped = [report for report in (self.plan.skipped if self.plan else ()) if report.id not in asked]
         return Answer(
             status=status,
             question_classes=self.classes,
@@ -147,23 +149,37 @@ def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, projects
     assert trace.classification is not None
     with trace.stages.run("plan", len(around.config.experts)) as stage:
         limit = around.config.fusion.candidates
-        trace.plan = plan_experts(request, trace.classification, tokens, projects, around.cards, around.health, around.config, limit)
+        complete = [name for name in around.config.gate.reserve.values() if _is_complete(around.experts.get(name), projects)]
+        trace.plan = plan_experts(
+            request, trace.classification, tokens, projects, around.cards, around.health, around.config, limit, complete
+        )
         stage.out = len(trace.plan.calls)
     return trace.plan
 
 
 async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> None:
-    heard: dict[str, Reply] = {}
-    with trace.stages.run("fanout", len(plan.calls)) as stage:
-        left = plan.latency_ms / 1000 - (time.perf_counter() - trace.started)
-        try:
-            await ask_experts(trace.surroundings.experts, plan.calls, left, heard, progress)
-        finally:
-            trace.replies = tuple(heard[call.expert] for call in plan.calls if call.expert in heard)
-        stage.out = sum(len(r.result.hits) for r in trace.replies if r.result)
+    await _ask_all(trace, plan, plan.calls, "fanout", progress)
+    if plan.reserve and not any(r.result.hits for r in trace.replies if r.result):
+        await _ask_all(trace, plan, plan.reserve, "reserve", progress)
     for reply in trace.replies:
         if reply.result is not None:
             trace.notes += [f"{reply.call.expert}: {note}" for note in reply.result.notes]
+
+
+async def _ask_all(trace: Trace, plan: Plan, calls: tuple[ExpertCall, ...], stage_name: str, progress: Progress | None) -> None:
+    heard: dict[str, Reply] = {}
+    before = trace.replies
+    with trace.stages.run(stage_name, len(calls)) as stage:
+        left = plan.latency_ms / 1000 - (time.perf_counter() - trace.started)
+        try:
+            await ask_experts(trace.surroundings.experts, calls, left, heard, progress)
+        finally:
+            trace.replies = (*before, *(heard[call.expert] for call in calls if call.expert in heard))
+        stage.out = sum(len(reply.result.hits) for reply in heard.values() if reply.result)
+
+
+def _is_complete(expert: Expert | None, projects: tuple[Project, ...]) -> bool:
+    return isinstance(expert, Indexed) and expert.is_complete(projects)
 
 
 async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> tuple[list[Candidate], Mapping[FileKey, FileFacts]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from search_router.adapters.local.languages import language_of
@@ -33,7 +33,10 @@ FILE_LIKE = re.compile(r"\.[A-Za-z0-9_]{1,8}$")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The calls to make and the reports of the experts left out; together they name every configured expert."""
+    """The calls to make and the reports of the experts left out; together they name every configured expert.
+
+    `reserve` are calls to make only when `calls` find nothing; until then their experts are among the skipped.
+    """
 
     intent: Intent
     calls: tuple[ExpertCall, ...]
@@ -41,6 +44,7 @@ class Plan:
     weights: Mapping[str, float]
     latency_ms: int
     max_experts: int
+    reserve: tuple[ExpertCall, ...] = ()
 
 
 def plan_experts(
@@ -52,8 +56,9 @@ def plan_experts(
     health: Mapping[str, Health],
     config: Config,
     limit: int,
+    complete: Collection[str] = (),
 ) -> Plan:
-    """Pick experts by prior, availability, scope and budget.
+    """Pick experts by prior, availability, scope and budget. `complete` names those whose index has every file.
 
     Raises:
         RequestDeclined: `no-expert`, when the gate leaves nobody; the remedy says which limit to lift. Never "then all of them".
@@ -75,6 +80,11 @@ def plan_experts(
         passed = passed[:1]
     reasons |= dict.fromkeys(passed[max_experts:], (ExpertStatus.SKIPPED, f"beyond max_experts ({max_experts})"))
     passed = passed[:max_experts]
+    reserved = _reserve(passed, classification, tokens, config, complete)
+    reasons |= {
+        n: (ExpertStatus.SKIPPED, f"in reserve: the complete index of {config.gate.reserve[n]} holds these words") for n in reserved
+    }
+    passed = [name for name in passed if name not in reserved]
     skipped = tuple(ExpertReport(id=n, status=reasons[n][0], reason=reasons[n][1]) for n in sorted(reasons))
     if not passed:
         why = "; ".join(f"{r.id}: {r.reason}" for r in skipped) or "no expert is configured"
@@ -83,8 +93,9 @@ def plan_experts(
             remedy="Widen the budget or the scope, or see `expert_registry` for what is available.",
             code="no-expert",
         )
-    calls = tuple(
-        ExpertCall(
+
+    def call(name: str, reason: str) -> ExpertCall:
+        return ExpertCall(
             expert=name,
             sub_query=make_sub_query(cards[name], intent, tokens),
             projects=projects,
@@ -93,12 +104,30 @@ def plan_experts(
             limit=max(limit, config.fusion.candidates),
             budget_ms=min(cards[name].cap_ms, latency_ms),
             prior=round(priors[name] * 1000),
-            reason=_pick_reason(classification, priors[name]),
+            reason=reason,
             intent=intent,
         )
-        for name in passed
+
+    return Plan(
+        intent,
+        tuple(call(name, _pick_reason(classification, priors[name])) for name in passed),
+        skipped,
+        {name: priors[name] for name in (*passed, *reserved)},
+        latency_ms,
+        max_experts,
+        tuple(call(name, "from the reserve: nobody else found anything") for name in reserved),
     )
-    return Plan(intent, calls, skipped, {n: priors[n] for n in passed}, latency_ms, max_experts)
+
+
+def _reserve(
+    passed: Sequence[str], classification: Classification, tokens: QuestionTokens, config: Config, complete: Collection[str]
+) -> list[str]:
+    """Experts that could only repeat what another one's complete index knows, for a question in words with nothing quoted in it."""
+    in_words = classification.abstained or classification.intent is Intent.CONCEPTUAL
+    if not in_words or tokens.quoted or tokens.regexes:
+        return []
+    rely_on = config.gate.reserve
+    return [name for name in passed if rely_on.get(name) in complete and rely_on[name] in passed]
 
 
 def _gate(

@@ -121,6 +121,11 @@ def test_all_mistakes_of_all_layers_come_at_once_in_reading_order(desk: Desk) ->
             "gate.default_set[0]",
             'names an unknown expert "x"; there are grep, symbols, codesearch, callgraph, semantic, history',
         ),
+        (
+            "gate.reserve.gerp = 'codesearch'",
+            "gate.reserve.gerp",
+            'names an unknown expert "gerp"; did you mean "grep"?',
+        ),
         ("gate.default_set = 'x'", "gate.default_set", 'must be an array of strings, got "x"'),
         ("vectors.api_key_env = 'sk-pasted'", "vectors.api_key_env", "must match ^[A-Z_][A-Z0-9_]*$|^$, got a value that is not shown"),
         ("gate.one_expert_suffices = 'yes'", "gate.one_expert_suffices", 'must be true or false, got "yes"'),

@@ -87,6 +87,10 @@ class CodeSearchExpert:
             server_version=self._vectors.label if self._vectors else None,
         )
 
+    def is_complete(self, projects: tuple[Project, ...]) -> bool:
+        """See `Indexed`."""
+        return all(p.total is not None and p.ready == p.total for p in map(self._index.progress, projects))
+
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Always there: it indexes when it is asked."""
         details = self._vectors.details if self._vectors else {"embedder": "none"}
