@@ -17,7 +17,7 @@ from typing import Any, Literal
 import click
 
 import search_router
-from search_router import cli_admin, cli_bench
+from search_router import cli_admin, cli_bench, cli_scip
 from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.collector import collector_paused
 from search_router.schema import Intent, PrecisionClass, Shape, Status
@@ -203,5 +203,11 @@ def schema(as_json: bool) -> None:
         click.echo(json.dumps(published_schemas(), indent=2))
 
 
+@main.group()
+def index() -> None:
+    """Indexes that experts read."""
+
+
+index.add_command(cli_scip.index_scip)
 for _command in (cli_admin.receipts, cli_admin.config, cli_admin.doctor, cli_bench.bench):
     main.add_command(_command)

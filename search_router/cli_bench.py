@@ -196,3 +196,17 @@ def bench_vectors(root: Path, questions: int, copies: int, as_json: bool) -> Non
     from search_router.benchmark.timing import print_result
 
     print_result(vectors.run(root, questions, copies), as_json)
+
+
+@bench.command("impact")
+@click.option("--index", type=FILE, required=True, help="The oracle: an index.scip of ROOT.")
+@click.option("--root", type=FOLDER, default=".", help="A checkout.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="Functions asked about.")
+@set_option
+@json_option
+def bench_impact(index: Path, root: Path, limit: int, flags: Sequence[str], as_json: bool) -> None:
+    """Who calls X: callers found, against an index by another engine, with and without typed experts."""
+    from search_router.benchmark import impact
+    from search_router.benchmark.timing import print_result
+
+    print_result(impact.run(index, root, limit, flags=flags), as_json)

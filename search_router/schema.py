@@ -418,6 +418,7 @@ class Hit:
 
     `path` may be relative to the root, absolute, a file:// URI or use backslashes; `line_base` and `end_exclusive` say how the
     expert counts. `content_hash` is the SHA-256 of the file when the expert indexed it, if it knows. A commit hit has `commit` and no path.
+    `engine` is what resolved this very hit, where the expert's card does not say it: one expert may read the indexes of several engines.
     """
 
     project: str
@@ -434,6 +435,7 @@ class Hit:
     content_hash: str | None = None
     commit: CommitRecord | None = None
     flags: tuple[str, ...] = ()
+    engine: str | None = None
 
 
 class QueryForm(StrEnum):

@@ -59,7 +59,10 @@ async def scripted_router(
     root = folder / "work"
     root.mkdir(exist_ok=True)
     write_files(root, files)
-    chosen = [f"experts.{name}.enabled=false" for name in ("callgraph", "codesearch", "grep", "symbols", "semantic", "history")]
+    chosen = [
+        f"experts.{name}.enabled=false"
+        for name in ("callgraph", "codesearch", "grep", "symbols", "semantic", "history", "scip", "python-types")
+    ]
     chosen += [f"gate.default_set={json.dumps(sorted(scripts))}"]
     for name, answers in scripts.items():
         script = folder / f"{name}.json"

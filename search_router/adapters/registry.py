@@ -10,6 +10,8 @@ from search_router.adapters.local.callgraph import CallGraphExpert
 from search_router.adapters.local.codesearch import CodeSearchExpert
 from search_router.adapters.local.grep import GrepExpert
 from search_router.adapters.local.history import HistoryExpert
+from search_router.adapters.local.python_types import PythonTypesExpert
+from search_router.adapters.local.scip import ScipExpert
 from search_router.adapters.local.semantic import SemanticExpert
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
@@ -21,6 +23,8 @@ from search_router.config.schema import (
     Config,
     GrepConfig,
     HistoryConfig,
+    PythonTypesConfig,
+    ScipConfig,
     ScriptedConfig,
     SemanticConfig,
     SymbolsConfig,
@@ -50,6 +54,10 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
                 experts[name] = SemanticExpert(name, settings, index, vectors)
             case HistoryConfig():
                 experts[name] = HistoryExpert(name, settings, cache_dir)
+            case ScipConfig():
+                experts[name] = ScipExpert(name, settings, cache_dir, index)
+            case PythonTypesConfig():
+                experts[name] = PythonTypesExpert(name, settings, cache_dir, index)
             case ScriptedConfig():
                 from search_router.adapters.local.scripted import ScriptedExpert  # a test double: its models are not made in vain
 

@@ -224,6 +224,23 @@ class HistoryConfig(ExpertConfig):
     """How long one pickaxe scan may read before it reports what it has and where it stopped."""
 
 
+class ScipConfig(ExpertConfig):
+    kind: Literal["scip"]
+    files: tuple[str, ...] = Field(min_length=1)
+    """Where indexes may lie in a project: globs relative to its root, `*` within one name. Our own index is found in any case."""
+    max_index_bytes: int = Field(ge=1024)
+
+
+class PythonTypesConfig(ExpertConfig):
+    kind: Literal["python-types"]
+    max_places: int = Field(ge=1, le=100_000)
+    """At most so many places are resolved for one question."""
+    max_worker_mb: int = Field(ge=128)
+    """A worker process that has grown larger than this is replaced."""
+    idle_seconds: int = Field(ge=1)
+    """A worker process that nobody has asked for so long is ended."""
+
+
 class ScriptedConfig(ExpertConfig):
     kind: Literal["scripted"]
     script: str
@@ -232,7 +249,15 @@ class ScriptedConfig(ExpertConfig):
 
 
 AnyExpertConfig = Annotated[
-    GrepConfig | SymbolsConfig | CodeSearchConfig | CallGraphConfig | SemanticConfig | HistoryConfig | ScriptedConfig,
+    GrepConfig
+    | SymbolsConfig
+    | CodeSearchConfig
+    | CallGraphConfig
+    | SemanticConfig
+    | HistoryConfig
+    | ScipConfig
+    | PythonTypesConfig
+    | ScriptedConfig,
     Field(discriminator="kind"),
 ]
 

@@ -69,7 +69,10 @@ async def _look_at(router: Router) -> list[Finding]:
     answer = await router.search({"question": "doctor"}, principal="doctor")
     return [
         Finding("build", True, f"{build.version} {(build.commit or 'installed package')[:12]} {state}".strip()),
-        *(Finding(f"expert {e.id}", e.available or not e.enabled, f"{e.reason} {e.version or ''}".strip()) for e in registry.experts),
+        *(
+            Finding(f"expert {e.id}", e.available or not e.enabled or "optional" in e.details, f"{e.reason} {e.version or ''}".strip())
+            for e in registry.experts
+        ),
         *(Finding(f"project {p.id}", True, f"{p.kind} {p.root} {'(shallow)' if p.shallow else ''}".strip()) for p in registry.projects),
         Finding("receipts", answer.receipt is not None, f"wrote {answer.receipt.id}" if answer.receipt else "none"),
         *(Finding("note", True, note) for note in registry.notes),

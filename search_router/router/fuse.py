@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from search_router.config.schema import FusionConfig
-from search_router.router.identity import Candidate, Ranked
+from search_router.router.identity import Candidate, Ranked, engine_of
 from search_router.schema import ExpertCard, PrecisionClass
 
 MAX_CORROBORATIONS = 3
@@ -43,9 +43,8 @@ def independent_kinds(
     """The kinds of source behind an item: (precision class, engine) of each expert with a weight. One engine counts once."""
     kinds: dict[str, PrecisionClass] = {}
     for vote in votes:
-        card = cards[vote.expert]
         if weights[vote.expert] > 0:
-            kinds.setdefault(card.engine, card.precision_class)
+            kinds.setdefault(engine_of(vote, cards), cards[vote.expert].precision_class)
     return {(precision, engine) for engine, precision in kinds.items()}
 
 

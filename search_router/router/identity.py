@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from search_router.schema import Definition, FileFacts, Hit, Project
+from search_router.schema import Definition, ExpertCard, FileFacts, Hit, Project
 
 FileKey = tuple[str, str]
 WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
@@ -38,6 +38,11 @@ class Ranked(NamedTuple):
     hit: Hit
     stale: bool = False
     """It was seen in other bytes than the file has now, or beyond the file's end."""
+
+
+def engine_of(vote: Ranked, cards: Mapping[str, ExpertCard]) -> str:
+    """What resolved this vote's hit. Two votes of one engine are one source."""
+    return vote.hit.engine or cards[vote.expert].engine
 
 
 class Candidate(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from search_router.router.identity import Candidate, Ranked
+from search_router.router.identity import Candidate, Ranked, engine_of
 from search_router.schema import Confidence, ExpertCard, PrecisionClass, Scores, Tier
 
 PRECISION = {
@@ -52,7 +52,7 @@ def judge_trust(candidate: Candidate, cards: Mapping[str, ExpertCard], scores: S
     votes = candidate.votes
     names = " and ".join(v.expert for v in votes)
     tier = choose_tier(candidate, cards)
-    independent = len({cards[v.expert].engine for v in votes})
+    independent = len({engine_of(v, cards) for v in votes})
     exact = any(v.hit.is_exact for v in votes)
     confidence = _confidence(tier, independent, exact)
     nuance = _sentence(tier, names, votes)
@@ -76,11 +76,11 @@ def choose_tier(candidate: Candidate, cards: Mapping[str, ExpertCard]) -> Tier:
         return Tier.HISTORY
     if classes == {PrecisionClass.DOCS}:
         return Tier.DOCS
-    typed_engines = {cards[v.expert].engine for v in votes if cards[v.expert].precision_class is PrecisionClass.TYPED}
+    typed_engines = {engine_of(v, cards) for v in votes if cards[v.expert].precision_class is PrecisionClass.TYPED}
     if len(typed_engines) >= 2:
         return Tier.TYPED_GRAPH_CONFIRMED
-    engines = {cards[v.expert].engine for v in votes}
-    defined = {cards[v.expert].engine for v in votes if v.hit.is_definition and cards[v.expert].precision_class in DEFINERS}
+    engines = {engine_of(v, cards) for v in votes}
+    defined = {engine_of(v, cards) for v in votes if v.hit.is_definition and cards[v.expert].precision_class in DEFINERS}
     if defined and len(engines) > 1:
         return Tier.SYMBOL_CONFIRMED
     if len(engines) > 1:

@@ -110,7 +110,8 @@ def test_all_mistakes_of_all_layers_come_at_once_in_reading_order(desk: Desk) ->
         (
             "experts.grep.kind = 'gerp'",
             "experts.grep.kind",
-            'must be one of grep, symbols, codesearch, callgraph, semantic, history, scripted, got "gerp"; did you mean "grep"?',
+            "must be one of grep, symbols, codesearch, callgraph, semantic, history, scip, python-types, scripted, "
+            'got "gerp"; did you mean "grep"?',
         ),
         ("priors.docs.grep = 1.5", "priors.docs.grep", "must be between 0 and 1, got 1.5"),
         ("priors.docs.grep = 0.0005", "priors.docs.grep", "must have at most 3 decimals, got 0.0005"),
@@ -119,7 +120,7 @@ def test_all_mistakes_of_all_layers_come_at_once_in_reading_order(desk: Desk) ->
         (
             "gate.default_set = ['x']",
             "gate.default_set[0]",
-            'names an unknown expert "x"; there are grep, symbols, codesearch, callgraph, semantic, history',
+            'names an unknown expert "x"; there are grep, symbols, codesearch, callgraph, semantic, history, scip, python-types',
         ),
         (
             "gate.reserve.gerp = 'codesearch'",

@@ -26,7 +26,7 @@ _CODE_SIGN = re.compile(r"_|[a-z][A-Z]|[A-Z]{2}|\.|::|#|->|\\|\d")
 _FIRST_PLACES = 4
 """So many places of one file come before the other files', the rest after them."""
 _SCORES = {"call": 0.5, "import": 0.45, "type": 0.4, "use": 0.3}
-_UNVERIFIED = 3
+UNVERIFIED = 3
 
 
 class WantedName(NamedTuple):
@@ -94,19 +94,19 @@ def _rank_definitions(space: SearchSpace, wanted: Sequence[WantedName], names: S
             for d in space.definitions(table.definitions_named(name))
         ]
         found.sort(key=lambda item: item[0])
-        if found and found[0][0][0] < _UNVERIFIED:  # then those with other qualifiers are other things
-            found = [item for item in found if item[0][0] < _UNVERIFIED]
+        if found and found[0][0][0] < UNVERIFIED:  # then those with other qualifiers are other things
+            found = [item for item in found if item[0][0] < UNVERIFIED]
         for rank, (order, project, d) in enumerate(found):
             if (project, d.file.path, d.definition) in taken:
                 continue
             taken.add((project, d.file.path, d.definition))
-            exact = d.definition.name == each.name and order[0] < _UNVERIFIED
+            exact = d.definition.name == each.name and order[0] < UNVERIFIED
             ranked.append(((rank, term), definition_hit(project, d, exact=exact, score=1 / (1 + order[0]) * (1 if exact else 0.8))))
     return [hit for _, hit in sorted(ranked, key=lambda item: item[0])]
 
 
 def _definition_order(wanted: WantedName, found: FoundDefinition, others: set[str]) -> tuple[int, int, bool, bool, int, bool, int]:
-    """How well a definition fits, smaller first; its first number is how its qualifiers were verified, `_UNVERIFIED` for not."""
+    """How well a definition fits, smaller first; its first number is how its qualifiers were verified, `UNVERIFIED` for not."""
     definition, facts = found.definition, found.facts
     container = tuple(definition.container.split(".")) if definition.container else ()
     named_around = not others.isdisjoint(container)
@@ -130,7 +130,7 @@ def qualified_level(qualifiers: tuple[str, ...], container: tuple[str, ...], par
     if around[len(around) - len(qualifiers) :] == qualifiers:
         return 1
     rest = iter(around)
-    return 2 if all(each in rest for each in qualifiers) else _UNVERIFIED
+    return 2 if all(each in rest for each in qualifiers) else UNVERIFIED
 
 
 def _rank_uses(space: SearchSpace, wanted: Sequence[WantedName], names: Sequence[list[str]], limit: int, *, across: bool) -> list[Hit]:
