@@ -16,7 +16,6 @@ from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.schema import Definition
 
-TERMS_VERSION: Final = "1"
 _HEADER = struct.Struct("<III")
 _LEVEL = 1
 _MOST = 65_535

@@ -162,7 +162,7 @@ class CodeSearchExpert:
 
     def _notes(self, ready: Readiness) -> tuple[str, ...]:
         notes = [f"{project}: {error}" for project, error in ready.failures.items()]
-        return (*notes, *self._index.notes)
+        return (*notes, *ready.left_out("are not ranked"), *self._index.notes)
 
 
 def _partial(ready: Readiness, behind: list[str]) -> str | None:

@@ -143,9 +143,10 @@ def _working_directory() -> Path:
 
 async def _receive(answers: BufferedByteReceiveStream) -> ReadSyntax | LeftOut:
     head = json.loads(await answers.receive_until(b"\n", _MAX_HEAD))
-    if "reason" in head:
+    if "blob" not in head:
         return LeftOut(head["path"], head["reason"])
-    return ReadSyntax(head["path"], head["blob"], head["content_hash"], await answers.receive_exactly(head["bytes"]))
+    payload = await answers.receive_exactly(head["bytes"]) if head["bytes"] else b""
+    return ReadSyntax(head["path"], head["blob"], head["content_hash"], payload, head.get("reason", ""))
 
 
 async def _drain(stream: ByteReceiveStream) -> None:

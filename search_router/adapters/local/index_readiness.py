@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,9 @@ from search_router.schema import ExpertCall, Project
 
 UNREAD: Final = frozenset({"unreadable", "listing-cut"})
 """Reasons that say that a file was wanted and not read."""
+
+
+_NAMED_FILES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,17 @@ class Readiness:
         if failures:
             said.append(f"not searched: {', '.join(sorted(failures))}")
         return "; ".join(said) or None
+
+    def left_out(self, lack: str) -> list[str]:
+        """For each project one sentence on the files that are not indexed, by reason; `lack` says what that means for the caller."""
+        said: list[str] = []
+        for project, report in self.reports.items():
+            if left := report.left_out:
+                reasons = Counter(each.reason for each in left)
+                counted = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+                named = ", ".join(each.path for each in left[:_NAMED_FILES] if each.path)
+                said.append(f"{project}: {len(left)} files {lack} ({counted}): {named}{' …' if len(left) > _NAMED_FILES else ''}")
+        return sorted(said)
 
 
 def _may_hold(path: str, scope: str | None) -> bool:

@@ -119,7 +119,7 @@ class SymbolIndex:
             except DamagedPayload:
                 self._store.note_damaged_row()
         read = await anyio.to_thread.run_sync(lambda: read_syntax(project.root, path, language, max_bytes=self._max_bytes))
-        if isinstance(read, LeftOut) or read.blob != blob:
+        if isinstance(read, LeftOut) or read.reason or read.blob != blob:
             return None
         return unpack_syntax(split_payload(read.payload)[0]).definitions
 

@@ -21,7 +21,16 @@ from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of, text_language
 from search_router.adapters.local.manifest import LeftOut, Manifest, read_manifest
 from search_router.adapters.local.symbol_packing import DamagedPayload
-from search_router.adapters.local.symbol_state import Changed, Identified, KnownFiles, ProjectSymbols, RefreshReport, Seen, derived_key
+from search_router.adapters.local.symbol_state import (
+    Changed,
+    Identified,
+    KnownFiles,
+    ProjectSymbols,
+    RefreshReport,
+    Seen,
+    derived_key,
+    reason_key,
+)
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore, FileStamp
 from search_router.adapters.local.symbol_table import IndexedFile
 from search_router.schema import Project
@@ -167,8 +176,15 @@ class Refresh:
             part = unknown[start : start + _BATCH]
             keys = {derived_key(each.changed.language, each.blob) for each in part}
             rows = await anyio.to_thread.run_sync(self._store.load, keys)
+            if len(rows) < len(keys):
+                wanted = [reason_key(e.changed.language, e.blob) for e in part if derived_key(e.changed.language, e.blob) not in rows]
+                rows |= await anyio.to_thread.run_sync(self._store.load, wanted)
             await anyio.to_thread.run_sync(self._store.mark_used, rows)
             for each in part:
+                reason = rows.get(reason_key(each.changed.language, each.blob))
+                if reason is not None:
+                    self._take_identified(each, reason.payload.decode("utf-8", "replace"))
+                    continue
                 key = derived_key(each.changed.language, each.blob)
                 file = self._unpack(each, rows[key]) if key in rows else None
                 if file is None:
@@ -214,6 +230,11 @@ class Refresh:
         if outcome.blob != first.blob:  # it was edited since it was hashed; its equals were not
             self._missing += [LeftOut(each.changed.path, "an equal file changed while it was read") for each in group[1:]]
             group = [Identified(first.changed, outcome.blob, False)]
+        if outcome.reason:
+            self._unsaved[reason_key(first.changed.language, outcome.blob)] = Derived(outcome.content_hash, outcome.reason.encode())
+            for each in group:
+                self._take_identified(each, outcome.reason)
+            return
         self._unsaved[derived_key(first.changed.language, outcome.blob)] = row
         self._parsed += 1
         self._reused -= 1  # _put counts each file of the group
@@ -255,6 +276,13 @@ class Refresh:
             self._state.seen.pop(changed.path, None)
         else:
             self._leave_out(changed.path, changed.stamp, settled, left.reason)
+
+    def _take_identified(self, each: Identified, reason: str) -> None:
+        """A file that is left out for what its bytes are: remembered with its stamp, so that no later process reads it again."""
+        path, _, stamp = each.changed
+        self._take(each.changed, LeftOut(path, reason), each.settled)
+        if each.settled:
+            self._settled[path] = (stamp, each.blob)
 
     def _leave_out(self, path: str, stamp: FileStamp, settled: bool, reason: str) -> None:
         self._state.table.remove(path)

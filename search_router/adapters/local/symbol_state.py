@@ -74,3 +74,8 @@ class ProjectSymbols:
 def derived_key(language: str, blob: str) -> DerivedKey:
     """The store's name for the symbols of these bytes in this language, as this version extracts them."""
     return DerivedKey(f"symbols/{language}", blob, extractor_version(language))
+
+
+def reason_key(language: str, blob: str) -> DerivedKey:
+    """The store's name for why these bytes have no symbols in this language; its payload is the reason in UTF-8."""
+    return DerivedKey(f"left-out/{language}", blob, extractor_version(language))
