@@ -6,7 +6,7 @@ empty list for a failure, and stops at once when its task is cancelled: no proce
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from search_router.config.schema import AnyExpertConfig
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, Health, Project
@@ -32,6 +32,22 @@ class Expert(Protocol):
 
     async def aclose(self) -> None:
         """Release everything; safe to call twice."""
+        ...
+
+
+class Underway(NamedTuple):
+    """What a call that waits is waiting for: a sentence, and the share of it that is done, 0 to 1."""
+
+    message: str
+    share: float
+
+
+@runtime_checkable
+class TellsProgress(Protocol):
+    """An expert that may have much to do before its first answer, and can say how far it is."""
+
+    def underway(self, call: ExpertCall) -> Underway | None:
+        """How far the work for this call is; None when there is nothing to say. Cheap: it is asked again and again."""
         ...
 
 

@@ -9,7 +9,6 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from search_router.adapters.local.code_chunks import MAX_LINE, Chunk, comment_text, cut_chunks
 from search_router.adapters.local.code_words import count_words

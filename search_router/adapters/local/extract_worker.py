@@ -2,7 +2,8 @@
 
 Standard input carries one JSON object a line: first {"root", "max_bytes"}, then {"path", "language"} for each file. Standard output
 answers in the same order: a JSON line {"path", "blob", "content_hash", "bytes"} and that many bytes of packed syntax, or
-{"path", "reason"}; both when the bytes themselves are why there is none. JSON is ASCII with escapes, so a file name that is not UTF-8 passes as it is.
+{"path", "reason"}; or all of these, when the bytes themselves are why there is none. JSON is ASCII with escapes, so a file name that is
+not UTF-8 passes as it is.
 """
 
 from __future__ import annotations

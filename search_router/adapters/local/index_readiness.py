@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import anyio
 
+from search_router.adapters.base import Underway
+from search_router.adapters.local.code_words import question_words
 from search_router.adapters.local.languages import languages_named, text_language
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_state import RefreshReport
@@ -17,7 +21,12 @@ from search_router.schema import ExpertCall, Project
 UNREAD: Final = frozenset({"unreadable", "listing-cut"})
 """Reasons that say that a file was wanted and not read."""
 
+SOON_SHARE: Final = 0.35
+"""With the default budget an answer from a part of the index comes after 0.7 s."""
+USEFUL_FILES: Final = 100
+"""Fewer are waited for longer: they would be ranked as if they were everything."""
 
+_LOOK_SECONDS: Final = 0.05
 _NAMED_FILES: Final = 3
 
 
@@ -108,18 +117,49 @@ def _may_hold(path: str, scope: str | None) -> bool:
 
 
 async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float) -> Readiness:
-    """Refresh the call's projects together for at most `seconds`; what is not ready then goes on in the index's own tasks."""
+    """Refresh the call's projects together for at most `seconds`; what is not ready then goes on in the index's own tasks.
+
+    Where much is to be indexed and the pace so far says that `seconds` will not do, it is left after SOON_SHARE of them: a part of the
+    index soon is worth more to who waits than a somewhat larger part late.
+    """
     ready = Readiness(index, call, {}, {})
 
     async def refresh(project: Project) -> None:
         try:
-            ready.reports[project.id] = await index.refresh(project, nested=nested)
+            ready.reports[project.id] = await index.refresh(project, nested=nested, words=words)
         except ExpertError as error:
             ready.failures[project.id] = error
 
+    async def leave_when_hopeless() -> None:
+        began, first = time.monotonic(), None
+        while True:
+            await anyio.sleep(_LOOK_SECONDS)
+            done, total = standing(index, call.projects)
+            useful = sum(len(index.table(project)) for project in call.projects) >= USEFUL_FILES
+            first = done if first is None else first
+            passed = time.monotonic() - began
+            if passed >= SOON_SHARE * seconds and useful and (total - done) * passed > (done - first) * (seconds - passed):
+                waiting.cancel()
+
     nested = tuple(project.root for project in call.projects)
-    with anyio.move_on_after(seconds):
-        async with anyio.create_task_group() as tasks:
-            for project in call.projects:
-                tasks.start_soon(refresh, project)
+    words = question_words(call.sub_query.text)
+    with anyio.move_on_after(seconds) as waiting:
+        async with anyio.create_task_group() as watching:
+            watching.start_soon(leave_when_hopeless)
+            async with anyio.create_task_group() as tasks:
+                for project in call.projects:
+                    tasks.start_soon(refresh, project)
+            watching.cancel_scope.cancel()
     return ready
+
+
+def underway(index: SymbolIndex, call: ExpertCall) -> Underway | None:
+    """How far the index of a call that waits is; None where nothing is being indexed."""
+    done, total = standing(index, call.projects)
+    return Underway(f"{call.expert}: indexed {done} of {total} files", done / total) if done < total else None
+
+
+def standing(index: SymbolIndex, projects: Sequence[Project]) -> tuple[int, int]:
+    """(files indexed, files in all) of these projects together, as far as they are listed."""
+    each = [index.progress(project) for project in projects]
+    return sum(p.ready for p in each), sum(p.total or p.ready for p in each)

@@ -1,4 +1,4 @@
-"""Whether a source file was written for machines: nearly all of it stands in very long lines. Its names are one letter long and say nothing."""
+"""Whether a source file was squeezed for machines: nearly all of it stands in very long lines, and its names say nothing."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from search_router.adapters.local.grammars import extractor_version
+from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.manifest import FileEntry, LeftOut
 from search_router.adapters.local.symbol_store import DerivedKey, FileStamp
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
@@ -79,3 +80,10 @@ def derived_key(language: str, blob: str) -> DerivedKey:
 def reason_key(language: str, blob: str) -> DerivedKey:
     """The store's name for why these bytes have no symbols in this language; its payload is the reason in UTF-8."""
     return DerivedKey(f"left-out/{language}", blob, extractor_version(language))
+
+
+def current_names() -> frozenset[tuple[str, str]]:
+    """(kind, version) of every row that this installation would read."""
+    languages = (*LANGUAGES, "text")
+    keys = [make(language, "") for language in languages for make in (derived_key, reason_key)]
+    return frozenset((key.kind, key.version) for key in keys)

@@ -10,9 +10,9 @@ from typing import Final
 
 import anyio
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.base import Underway, declare_embedded
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, grammar_wheel
-from search_router.adapters.local.index_readiness import bring_up_to_date
+from search_router.adapters.local.index_readiness import bring_up_to_date, underway
 from search_router.adapters.local.languages import languages_named
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_lookup import look_up, read_names
@@ -92,6 +92,10 @@ class SymbolsExpert:
             server_name="tree-sitter",
             server_version=importlib.metadata.version("tree-sitter"),
         )
+
+    def underway(self, call: ExpertCall) -> Underway | None:
+        """How many files of the call's projects are indexed, while some are not."""
+        return underway(self._index, call)
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Which grammars are installed, with their versions. There is nothing to build beforehand: it indexes when it is asked."""

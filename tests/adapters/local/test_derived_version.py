@@ -1,7 +1,7 @@
 """What is derived from a file cannot change under an unchanged version: rows of the shared index would mean two things.
 
-`samples/derived.golden.tsv` holds a line a language: version, digest of what is made of `samples/LANGUAGE.txt`. When this test fails, either the
-change was not meant, or: raise CODE_VERSION (unless only a query changed, which names itself), then
+`samples/derived.golden.tsv` holds a line a language: version, digest of what is made of its sample. When this test fails, either the change
+was not meant, or: raise CODE_VERSION (unless only a query changed, which names itself), then
 `python -m tests.adapters.local.test_derived_version` writes the file anew.
 """
 
