@@ -105,7 +105,7 @@ class Refresh:
         state.waiting = len(changed)
         await self._bring_in(in_order(changed, words) if len(changed) > MANY_FILES else changed)
         del kept
-        await self._save(gone)
+        await self._save([*gone, *(path for path in state.stamps or () if path not in state.seen)])
         state.stamps = {}  # from here on `seen` knows more
         state.waiting = len(self._missing)
         if not self._missing and all(seen.settled for seen in state.seen.values()):
