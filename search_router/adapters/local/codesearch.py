@@ -50,6 +50,11 @@ class CodeSearchExpert:
             expert_id, config, freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed"
         )
 
+    @property
+    def index(self) -> SymbolIndex:
+        """The index that it reads."""
+        return self._index
+
     async def search(self, call: ExpertCall) -> ExpertResult:
         """The best files for the question, one hit a file at its best chunk.
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Container
+from collections.abc import Collection, Container, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -26,6 +27,7 @@ from search_router.adapters.local.symbol_refresh import Refresh
 from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols, RefreshReport, derived_key
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_table import SymbolTable
+from search_router.adapters.local.tree_watch import TreeWatch
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Definition, Project
 
@@ -65,11 +67,17 @@ class SymbolIndex:
         self._runs: dict[Path, _Run] = {}
         self._known: KnownFiles = WeakValueDictionary()
         self._extracting = anyio.Lock()
+        self._watch: TreeWatch | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the store, for the caller to read."""
-        return self.store.notes
+        """What went wrong with the store or the watch, for the caller to read."""
+        return (*self.store.notes, *(self._watch.notes if self._watch is not None else ()))
+
+    def watch(self) -> None:
+        """Watch every project from its first refresh on, and refresh it when its files change. Safe to call twice."""
+        if self._watch is None:
+            self._watch = TreeWatch(lambda project, nested: self.refresh(project, nested=nested))
 
     def table(self, project: Project) -> SymbolTable:
         """The project's symbols as far as they are indexed; empty before the first refresh."""
@@ -127,7 +135,9 @@ class SymbolIndex:
         return unpack_syntax(split_payload(read.payload)[0]).definitions
 
     async def aclose(self) -> None:
-        """Stop every refresh and release the store; safe to call twice."""
+        """Stop watching and every refresh, and release the store; safe to call twice."""
+        if self._watch is not None:
+            await self._watch.aclose()
         tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
         for task in tasks:
             task.cancel()
@@ -159,7 +169,26 @@ class SymbolIndex:
             # What was indexed stays, has no cycles and is large: the collector would walk all of it every few requests (0.1 to 0.2 s).
             gc.collect(1)
             gc.freeze()
+        if self._watch is not None:
+            state = self._state(project)
+            self._watch.follow(project, nested, _AnyOf(state.seen, state.other))
         return report
+
+
+class _AnyOf:
+    """Two collections of paths as one that changes with them."""
+
+    def __init__(self, first: Collection[str], second: Collection[str]) -> None:
+        self._first, self._second = first, second
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._first or path in self._second
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._first, self._second)
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
 
 
 def _retrieve(task: asyncio.Task[RefreshReport]) -> None:
