@@ -25,6 +25,8 @@ SOON_SHARE: Final = 0.35
 """With the default budget an answer from a part of the index comes after 0.7 s."""
 USEFUL_FILES: Final = 100
 """Fewer are waited for longer: they would be ranked as if they were everything."""
+FEW_FILES: Final = 200
+"""So many that are not indexed yet are waited for: edits, not a new tree."""
 
 _LOOK_SECONDS: Final = 0.05
 _NAMED_FILES: Final = 3
@@ -138,7 +140,8 @@ async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float)
             useful = sum(len(index.table(project)) for project in call.projects) >= USEFUL_FILES
             first = done if first is None else first
             passed = time.monotonic() - began
-            if passed >= SOON_SHARE * seconds and useful and (total - done) * passed > (done - first) * (seconds - passed):
+            left = total - done
+            if passed >= SOON_SHARE * seconds and useful and left > FEW_FILES and left * passed > (done - first) * (seconds - passed):
                 waiting.cancel()
 
     nested = tuple(project.root for project in call.projects)

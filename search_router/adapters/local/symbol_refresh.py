@@ -7,7 +7,7 @@ for many files extraction in child processes. Tables change on the event loop on
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -16,9 +16,9 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from search_router.adapters.local.code_words import count_words
+from search_router.adapters.local.changed_files import identify_file, in_order, short_slices
 from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
-from search_router.adapters.local.extract_worker import ReadSyntax, read_source, read_syntax
+from search_router.adapters.local.extract_worker import ReadSyntax, read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of, text_language
 from search_router.adapters.local.manifest import LeftOut, Manifest, read_manifest
@@ -34,7 +34,7 @@ from search_router.adapters.local.symbol_state import (
     reason_key,
 )
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore, FileStamp
-from search_router.adapters.local.symbol_table import IndexedFile, PathFacts
+from search_router.adapters.local.symbol_table import IndexedFile
 from search_router.schema import Project
 
 MANY_FILES: Final = 200
@@ -42,11 +42,7 @@ MANY_BYTES: Final = 4 * 2**20
 """More to extract than either of these goes to child processes."""
 NO_STAMP: Final = FileStamp(-1, 0, 0)
 """Kept for a file that will be read again, so that the store knows which contents are in use."""
-RACY_NS: Final = 2_000_000_000
-"""A file that changed less than this before it was read may change again within one tick of its clock: it is read again."""
 
-_SLICE_FILES = 8
-_SLICE_BYTES = 256 * 2**10
 _BATCH = 128
 
 
@@ -177,8 +173,8 @@ class Refresh:
                 found.append(Identified(each, blob, True))
             else:
                 unread.append(each)
-        for part in _slices(unread):
-            read = await anyio.to_thread.run_sync(lambda part=part: [_identify(root, each, self._max_bytes) for each in part])
+        for part in short_slices(unread):
+            read = await anyio.to_thread.run_sync(lambda part=part: [identify_file(root, each, self._max_bytes) for each in part])
             for each, outcome in zip(part, read, strict=True):
                 if isinstance(outcome, Identified):
                     found.append(outcome)
@@ -236,7 +232,7 @@ class Refresh:
 
     async def _extract_here(self, wanted: list[Changed]) -> None:
         root, max_bytes = self._project.root, self._max_bytes
-        for part in _slices(wanted):
+        for part in short_slices(wanted):
             for outcome in await anyio.to_thread.run_sync(
                 lambda part=part: [read_syntax(root, each.path, each.language, max_bytes=max_bytes) for each in part]
             ):
@@ -320,41 +316,6 @@ class Refresh:
         await self._save_rows()
         if gone:
             await anyio.to_thread.run_sync(self._store.keep_stamps, self._project.root, dict[str, tuple[FileStamp, str]](), gone)
-
-
-def _identify(root: Path, changed: Changed, max_bytes: int) -> Identified | LeftOut:
-    """Hash one file. Blocks."""
-    now = time.time_ns()
-    source = read_source(root, changed.path, max_bytes=max_bytes)
-    if isinstance(source, LeftOut):
-        return source
-    settled = "changing" not in source.flags and now - changed.stamp.mtime_ns > RACY_NS
-    return Identified(changed, source.blob, settled)
-
-
-def in_order(changed: Sequence[Changed], words: Container[str]) -> list[Changed]:
-    """What a question is likely to want first: paths with its words, then source, tests, what others wrote, and text without syntax."""
-
-    def place(each: Changed) -> tuple[int, bool, bool, bool]:
-        named = sum(word in words for word in count_words(each.path)) if words else 0
-        facts = PathFacts.of(each.path)
-        return -named, facts.foreign, each.language not in SYNTAX_LANGUAGES, facts.test
-
-    return sorted(changed, key=place)
-
-
-def _slices(changed: Sequence[Changed]) -> Iterator[list[Changed]]:
-    """Pieces of work that are short enough to wait for when a refresh is cancelled."""
-    part: list[Changed] = []
-    size = 0
-    for each in changed:
-        if part and (len(part) >= _SLICE_FILES or size + each.stamp.size > _SLICE_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(each)
-        size += each.stamp.size
-    if part:
-        yield part
 
 
 def _matters(left: LeftOut) -> bool:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 DEBOUNCE_MS: Final = 400
 """Changes that follow each other within this are one."""
 STEP_MS: Final = 100
+QUIET_MS: Final = 1000
+"""So often a watch that sees nothing looks up."""
 MOST_DIRECTORIES: Final = 8192
 MOST_PROJECTS: Final = 8
 """Each takes a thread of its own."""
@@ -113,7 +115,7 @@ class TreeWatch:
         self._notes[project.root] = f"{project.id} is not watched ({why}); its changes are indexed when it is asked about."
 
     async def _watch(self, watched: _Watched) -> None:
-        failed = 0
+        failed, again = 0, False
         while failed < _RETRIES:
             watched.stop = anyio.Event()
             wanted = watched.directories | watched.added
@@ -122,8 +124,8 @@ class TreeWatch:
                 return
             paths = await anyio.to_thread.run_sync(_existing, watched.project.root, wanted)
             try:
-                await self._follow_changes(watched, paths)
-                failed = 0
+                await self._follow_changes(watched, paths, again=again)
+                failed, again = 0, True
             except FileNotFoundError:
                 failed += 1  # a directory went while the watch began
             except OSError as error:
@@ -134,8 +136,11 @@ class TreeWatch:
                 return
         self._give_up(watched.project, "its directories come and go")
 
-    async def _follow_changes(self, watched: _Watched, paths: list[str]) -> None:
-        """Refresh after each burst of changes, until other directories are to be watched."""
+    async def _follow_changes(self, watched: _Watched, paths: list[str], *, again: bool) -> None:
+        """Refresh after each burst of changes, until other directories are to be watched.
+
+        When it is begun `again`, it refreshes once soon for what happened between the two watches.
+        """
         # Only a server that watches needs it. One of its annotations names an optional package.
         from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
@@ -145,12 +150,17 @@ class TreeWatch:
             debounce=DEBOUNCE_MS,
             step=STEP_MS,
             stop_event=watched.stop,
+            rust_timeout=QUIET_MS,
+            yield_on_timeout=True,
             recursive=False,
             force_polling=False,
             ignore_permission_denied=True,
         )
         async with contextlib.aclosing(changes):
             async for burst in changes:
+                if not burst and not again:
+                    continue
+                again = False
                 began = time.monotonic()
                 await self._refresh(watched.project, watched.nested)
                 await self._learn(watched, {path for _, path in burst})

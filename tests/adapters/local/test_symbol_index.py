@@ -202,7 +202,9 @@ async def test_files_without_symbols_are_named_with_the_reason(project: Project,
     table = index.table(project)
     assert places(table, "wide") and places(table, "café") and places(table, "odd") == [("bad\udcff.py", 1)]
     again = await open_index().refresh(project)
-    assert (again.left_out, again.parsed) == (report.left_out, 0), "what cannot be parsed is not tried again by every process"
+    assert ([left.path for left in again.left_out], again.parsed) == (["big.py", "junk.ts", "link.py", "squeezed.js", "zero.py"], 0), (
+        "what cannot be parsed is not tried again by every process"
+    )
     write(project, "zero.py", "def whole(): pass\n", old=False)
     assert "zero.py" not in [left.path for left in (await index.refresh(project)).left_out]
 
