@@ -46,10 +46,9 @@ def derive_terms(text: str, language: str, definitions: Sequence[Definition]) ->
     number: dict[str, int] = {}
     fields, places, counts = array("H"), array("I"), array("H")
     for field, words in enumerate(counted[:_MOST]):
-        for word, count in words.items():
-            fields.append(field)
-            places.append(number.setdefault(word, len(number)))
-            counts.append(min(count, _MOST))
+        fields.extend([field] * len(words))
+        places.extend([number.setdefault(word, len(number)) for word in words])
+        counts.extend([min(count, _MOST) for count in words.values()])
     return FileTerms(len(lines), chunks, tuple(number), fields, places, counts)
 
 
