@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from search_router.adapters.base import Underway, declare_embedded
 from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_words import names_in, question_words, words_of
-from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date, underway
+from search_router.adapters.local.index_readiness import Readiness, answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
@@ -61,11 +61,14 @@ class CodeSearchExpert:
         Raises:
             ExpertError: as `symbols`: nothing indexed in time, extraction failed everywhere, no project can be listed.
         """
+        return await answer_soon(self._search, call)
+
+    async def _search(self, call: ExpertCall, soon: bool) -> ExpertResult:
         until = time.monotonic() + BUILD_SHARE * call.budget_ms / 1000
         words = question_words(call.sub_query.text)
         loading = None if RANKING in sys.modules else asyncio.create_task(asyncio.to_thread(importlib.import_module, RANKING))
         try:
-            ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
+            ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000, soon=soon)
         finally:
             if loading is not None:
                 await asyncio.wait({loading})

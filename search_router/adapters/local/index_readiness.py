@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
@@ -16,7 +16,7 @@ from search_router.adapters.local.languages import languages_named, text_languag
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_state import RefreshReport
 from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
-from search_router.schema import ExpertCall, Project
+from search_router.schema import ExpertCall, ExpertResult, Project
 
 UNREAD: Final = frozenset({"unreadable", "listing-cut"})
 """Reasons that say that a file was wanted and not read."""
@@ -32,6 +32,10 @@ _LOOK_SECONDS: Final = 0.05
 _NAMED_FILES: Final = 3
 
 
+class StillIndexing(ExpertError):
+    """Nothing was found in the part of the index that is ready, which proves nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """Reports and failures by project id; a project that is in neither was not ready in time."""
@@ -41,12 +45,16 @@ class Readiness:
     reports: dict[str, RefreshReport]
     failures: dict[str, ExpertError]
 
+    @property
+    def late(self) -> list[Project]:
+        """Projects that are not wholly indexed as they are now."""
+        return [p for p in self.call.projects if p.id not in self.reports and p.id not in self.failures]
+
     def raise_failure(self) -> None:
         """Raise ExpertError when there is nothing at all to answer from."""
-        call, reports, failures = self.call, self.reports, self.failures
+        call, reports, failures, late = self.call, self.reports, self.failures, self.late
         if call.projects and len(failures) == len(call.projects):
             raise next(iter(failures.values()))
-        late = [p for p in call.projects if p.id not in reports and p.id not in failures]
         if any(len(self.index.table(p)) for p in call.projects) or not (late or any(r.missing for r in reports.values())):
             return
         if late:
@@ -62,10 +70,15 @@ class Readiness:
         )
 
     def raise_doubt(self, reads: frozenset[str]) -> None:
-        """Nothing was found: raise ExpertError `suspect-empty` where files of the scope could not be read, because that proves nothing.
+        """Nothing was found: raise ExpertError where that proves nothing.
+
+        It is StillIndexing (`timeout`) while files are not indexed, and `suspect-empty` where files of the scope could not be read.
 
         `reads` are the languages that matter to the expert; a path whose name tells none may be a folder of any.
         """
+        if self.late:
+            done, total = standing(self.index, self.call.projects)
+            raise StillIndexing(FailureClass.TIMEOUT, f"Found nothing in {done} of {total} files; indexing goes on.", remedy="Ask again.")
         asked = languages_named(self.call.language) or reads
         unread = [
             left
@@ -83,9 +96,8 @@ class Readiness:
 
     def partial(self) -> str | None:
         """What was not looked at, as a sentence for `ExpertResult.partial`."""
-        call, reports, failures = self.call, self.reports, self.failures
+        call, reports, failures, late = self.call, self.reports, self.failures, self.late
         said: list[str] = []
-        late = [p for p in call.projects if p.id not in reports and p.id not in failures]
         if late:
             progress = [self.index.progress(p) for p in call.projects if p.id not in failures]
             ready, total = sum(each.ready for each in progress), sum(each.total or 0 for each in progress)
@@ -118,11 +130,21 @@ def _may_hold(path: str, scope: str | None) -> bool:
     return not path or not asked or f"{path}/".startswith(f"{asked}/") or f"{asked}/".startswith(f"{path}/")
 
 
-async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float) -> Readiness:
+async def answer_soon(search: Callable[[ExpertCall, bool], Awaitable[ExpertResult]], call: ExpertCall) -> ExpertResult:
+    """`search` from what is ready soon; where that has nothing, once more with the rest of the call's time, and without haste."""
+    began = time.monotonic()
+    try:
+        return await search(call, True)
+    except StillIndexing:
+        left = call.budget_ms - round((time.monotonic() - began) * 1000)
+        return await search(replace(call, budget_ms=max(left, 1)), False)
+
+
+async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float, *, soon: bool = True) -> Readiness:
     """Refresh the call's projects together for at most `seconds`; what is not ready then goes on in the index's own tasks.
 
-    Where much is to be indexed and the pace so far says that `seconds` will not do, it is left after SOON_SHARE of them: a part of the
-    index soon is worth more to who waits than a somewhat larger part late.
+    With `soon`, where much is to be indexed and the pace so far says that `seconds` will not do, it is left after SOON_SHARE of them: a
+    part of the index soon is worth more to who waits than a somewhat larger part late.
     """
     ready = Readiness(index, call, {}, {})
 
@@ -148,7 +170,8 @@ async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float)
     words = question_words(call.sub_query.text)
     with anyio.move_on_after(seconds) as waiting:
         async with anyio.create_task_group() as watching:
-            watching.start_soon(leave_when_hopeless)
+            if soon:
+                watching.start_soon(leave_when_hopeless)
             async with anyio.create_task_group() as tasks:
                 for project in call.projects:
                     tasks.start_soon(refresh, project)

@@ -12,7 +12,7 @@ import anyio
 
 from search_router.adapters.base import Underway, declare_embedded
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, grammar_wheel
-from search_router.adapters.local.index_readiness import bring_up_to_date, underway
+from search_router.adapters.local.index_readiness import answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import languages_named
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_lookup import look_up, read_names
@@ -62,12 +62,16 @@ class SymbolsExpert:
         indexing goes on for the next call.
 
         Raises:
-            ExpertError: `timeout` when nothing was indexed in time; `rejected` for a path or a regular expression that cannot be
-                searched; `crashed` when extraction failed for every file; what git raises when no project can be listed.
+            ExpertError: `timeout` when nothing was indexed in time, or found in what was; `rejected` for a path or a regular
+                expression that cannot be searched; `crashed` when extraction failed for every file; what git raises when no project
+                can be listed.
         """
+        return await answer_soon(self._search, call)
+
+    async def _search(self, call: ExpertCall, soon: bool) -> ExpertResult:
         path = scope_path(call.path)
         began = time.monotonic()
-        ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
+        ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000, soon=soon)
         ready.raise_failure()
         failures = ready.failures
         tables = tuple((p.id, self._index.table(p)) for p in call.projects if p.id not in failures)
