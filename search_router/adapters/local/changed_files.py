@@ -10,13 +10,15 @@ from typing import Final
 from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.extract_worker import read_source
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
+from search_router.adapters.local.languages import is_test_path, is_vendored_path
 from search_router.adapters.local.manifest import LeftOut
 from search_router.adapters.local.symbol_state import Changed, Identified
-from search_router.adapters.local.symbol_table import PathFacts
 
 RACY_NS: Final = 2_000_000_000
 """A file that changed less than this before it was read may change again within one tick of its clock: it is read again."""
 
+_FIRST_FILES = 120
+_FIRST_BYTES = 2**20
 _SLICE_FILES = 8
 _SLICE_BYTES = 256 * 2**10
 
@@ -36,10 +38,19 @@ def in_order(changed: Sequence[Changed], words: Container[str]) -> list[Changed]
 
     def place(each: Changed) -> tuple[int, bool, bool, bool]:
         named = sum(word in words for word in count_words(each.path)) if words else 0
-        facts = PathFacts.of(each.path)
-        return -named, facts.foreign, each.language not in SYNTAX_LANGUAGES, facts.test
+        return -named, is_vendored_path(each.path), each.language not in SYNTAX_LANGUAGES, is_test_path(each.path)
 
     return sorted(changed, key=place)
+
+
+def few_first(changed: Sequence[Changed]) -> list[Changed]:
+    """The first of many files, about as much as is extracted here until a child has started: the likeliest, when they are in order."""
+    size = 0
+    for count, each in enumerate(changed):
+        size += each.stamp.size
+        if count >= _FIRST_FILES or size > _FIRST_BYTES:
+            return list(changed[:count])
+    return list(changed)
 
 
 def short_slices(changed: Sequence[Changed]) -> Iterator[list[Changed]]:

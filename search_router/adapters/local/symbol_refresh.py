@@ -16,7 +16,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from search_router.adapters.local.changed_files import identify_file, in_order, short_slices
+from search_router.adapters.local.changed_files import few_first, identify_file, in_order, short_slices
 from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
 from search_router.adapters.local.extract_worker import ReadSyntax, read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
@@ -151,6 +151,10 @@ class Refresh:
                     await stack.enter_async_context(self._extracting)
                     pool = ExtractPool(self._project.root, self._max_bytes, self._deliver)
                     await stack.enter_async_context(pool.open(self._workers))
+                    first = few_first(held)
+                    pool.put(WantedFile(each.path, each.language) for each in held[len(first) :])
+                    held = []
+                    await self._extract_here(first)  # while the children start
                 if pool is not None:
                     pool.put(WantedFile(each.path, each.language) for each in held)
                     held = []
