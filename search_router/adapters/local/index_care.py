@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from search_router.adapters.local.edge_packing import raw_edges
 from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload
 from search_router.adapters.local.symbol_state import current_names
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
@@ -49,7 +50,8 @@ class Collected:
 def parts_of(row: Derived) -> tuple[bytes, ...] | None:
     """The parts of a row of symbols as they were before compression; None for a damaged row."""
     try:
-        return tuple(zlib.decompress(part) for part in split_payload(row.payload))
+        syntax, terms, edges = split_payload(row.payload)
+        return zlib.decompress(syntax), zlib.decompress(terms), *raw_edges(edges)
     except (DamagedPayload, zlib.error):
         return None
 

@@ -8,14 +8,14 @@ was not meant, or: raise CODE_VERSION (unless only a query changed, which names 
 from __future__ import annotations
 
 import hashlib
-import zlib
 from pathlib import Path
 
 import pytest
 
 from search_router.adapters.local.extract_worker import ReadSyntax, read_syntax
 from search_router.adapters.local.grammars import CODE_VERSION, SYNTAX_LANGUAGES, extractor_version
-from search_router.adapters.local.symbol_packing import split_payload
+from search_router.adapters.local.index_care import parts_of
+from search_router.adapters.local.symbol_store import Derived
 
 SAMPLES = Path(__file__).parent / "samples"
 GOLDEN = SAMPLES / "derived.golden.tsv"
@@ -30,7 +30,9 @@ def digest_of(language: str) -> str:
     """Of the parts as they were before compression, which is zlib's business."""
     read = read_syntax(SAMPLES, sample_of(language), language, max_bytes=1 << 20)
     assert isinstance(read, ReadSyntax) and not read.reason
-    return hashlib.sha256(b"\0".join(zlib.decompress(part) for part in split_payload(read.payload))).hexdigest()[:32]
+    parts = parts_of(Derived(read.content_hash, read.payload))
+    assert parts is not None
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
 
 
 def recorded() -> dict[str, tuple[str, str]]:

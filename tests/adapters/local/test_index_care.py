@@ -161,9 +161,9 @@ async def test_a_damaged_row_and_one_that_says_something_else_are_found_and_made
     await index.refresh(project)
     blob = bytes.fromhex(git(project.root, "hash-object", "m3.py"))
     row = sqlite3.connect(store.path).execute("SELECT payload FROM derived WHERE blob = ?", (blob,)).fetchone()[0]
-    syntax, terms = split_payload(row)[:2]
+    syntax, *others = split_payload(row)
     lying = unpack_syntax(syntax)
-    other = join_payload(pack_syntax(type(lying)((), lying.names, lying.starts, lying.uses)), terms)
+    other = join_payload(pack_syntax(type(lying)((), lying.names, lying.starts, lying.uses)), *others)
     assert change(store, "UPDATE derived SET payload = ? WHERE blob = ?", other, blob) == 1
     blob = bytes.fromhex(git(project.root, "hash-object", "m4.py"))
     assert change(store, "UPDATE derived SET payload = substr(payload, 1, 20) WHERE blob = ?", blob) == 1
