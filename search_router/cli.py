@@ -2,7 +2,7 @@
 
 Exit codes: 0 answered · 1 nothing found · 2 the request or the arguments are wrong · 3 no expert could answer · 4 no receipt could be
 written, so there is no answer · 5 configuration or workspace · 6 the operating system refused, such as to write the output · 130
-interrupted · 141 the reader of the output went away. `receipts verify`: 0 valid · 1 invalid · 3 not checkable.
+interrupted · 141 the reader of the output went away. `receipts verify`: 0 valid · 1 invalid · 3 not checkable. `index`: see `cli_index`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 import click
 
 import search_router
-from search_router import cli_admin, cli_bench, cli_scip
+from search_router import cli_admin, cli_bench, cli_index, cli_scip
 from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.collector import collector_paused
 from search_router.schema import Intent, PrecisionClass, Shape, Status
@@ -203,11 +203,6 @@ def schema(as_json: bool) -> None:
         click.echo(json.dumps(published_schemas(), indent=2))
 
 
-@main.group()
-def index() -> None:
-    """Indexes that experts read."""
-
-
-index.add_command(cli_scip.index_scip)
-for _command in (cli_admin.receipts, cli_admin.config, cli_admin.doctor, cli_bench.bench):
+cli_index.index.add_command(cli_scip.index_scip)
+for _command in (cli_admin.receipts, cli_admin.config, cli_admin.doctor, cli_bench.bench, cli_index.index):
     main.add_command(_command)

@@ -195,9 +195,9 @@ class _Front:
 
 def _progress(context: CallContext) -> Progress:
     """Progress notifications for this request: rising, as the protocol wants, and never longer in the way than PROGRESS_SECONDS."""
-    sent = 0
+    sent = 0.0
 
-    async def report(message: str, done: int, total: int) -> None:
+    async def report(message: str, done: float, total: int) -> None:
         nonlocal sent
         if done > sent:
             sent = done

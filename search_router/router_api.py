@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from search_router.answers import FetchAnswer, ReceiptAnswer, RegistryAnswer
 from search_router.schema import Answer
 
-Progress = Callable[[str, int, int], Awaitable[None]]
-"""Tell the caller how far it is: what just happened, steps done, steps in all."""
+Progress = Callable[[str, float, int], Awaitable[None]]
+"""Tell the caller how far it is: what just happened, steps done (with a fraction of the one under way), steps in all."""
 
 
 class RouterApi(Protocol):

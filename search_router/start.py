@@ -38,6 +38,7 @@ async def serve(transport: Literal["stdio", "sse", "http"], *, roots: Sequence[s
                 for note in router.notes:
                     sys.stderr.write(f"search-router: {note}\n")
                 await router.prepare()
+                router.watch()
                 await loading
                 from search_router import server
 

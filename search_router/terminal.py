@@ -165,15 +165,15 @@ def clock_time(time_us: int) -> str:
 
 
 @asynccontextmanager
-async def waiting_display() -> AsyncGenerator[Progress | None]:
+async def waiting_display(first: str = "asking the experts") -> AsyncGenerator[Progress | None]:
     """A progress line on standard error, only on a terminal and only when the answer takes longer than half a second."""
     if not sys.stderr.isatty():
         yield None
         return
-    status = Console(stderr=True).status("asking the experts")
+    status = Console(stderr=True).status(first)
 
-    async def show(message: str, done: int, total: int) -> None:
-        status.update(f"{done}/{total} {escape(visible_line(message))}")
+    async def show(message: str, done: float, total: int) -> None:
+        status.update(f"{int(done)}/{total} {escape(visible_line(message))}")
 
     async def start_late() -> None:
         await anyio.sleep(PATIENCE_SECONDS)

@@ -6,7 +6,7 @@ empty list for a failure, and stops at once when its task is cancelled: no proce
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from search_router.config.schema import AnyExpertConfig
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, Health, Project
@@ -41,6 +41,22 @@ class Indexed(Protocol):
 
     def is_complete(self, projects: tuple[Project, ...]) -> bool:
         """Whether every indexable file of these projects, as they were last listed, is in the index. At once: no waiting, no disk."""
+        ...
+
+
+class Underway(NamedTuple):
+    """What a call that waits is waiting for: a sentence, and the share of it that is done, 0 to 1."""
+
+    message: str
+    share: float
+
+
+@runtime_checkable
+class TellsProgress(Protocol):
+    """An expert that may have much to do before its first answer, and can say how far it is."""
+
+    def underway(self, call: ExpertCall) -> Underway | None:
+        """How far the work for this call is; None when there is nothing to say. Cheap: it is asked again and again."""
         ...
 
 

@@ -31,7 +31,7 @@ from search_router.config.schema import (
 )
 
 MAX_FILE_BYTES = 2 * 2**20
-WORKERS = 2
+WORKERS = 0
 
 
 def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
@@ -65,9 +65,14 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
     return experts
 
 
-def _shared_indexes(config: Config, cache_dir: Path) -> tuple[SymbolIndex, VectorIndex]:
-    """One index for every expert that reads it, with the limits of the first `symbols` block, and the vectors of its files."""
+def shared_index(config: Config, cache_dir: Path) -> SymbolIndex:
+    """One index for every expert that reads it, with the limits of the first `symbols` block."""
     settings = next((e for e in config.experts.values() if isinstance(e, SymbolsConfig)), None)
     max_bytes, workers = (settings.max_file_bytes, settings.workers) if settings else (MAX_FILE_BYTES, WORKERS)
-    index = SymbolIndex(DerivedStore(cache_dir), max_file_bytes=max_bytes, workers=workers)
-    return index, VectorIndex(index, config.vectors, cache_dir, max_file_bytes=max_bytes)
+    return SymbolIndex(DerivedStore(cache_dir), max_file_bytes=max_bytes, workers=workers)
+
+
+def _shared_indexes(config: Config, cache_dir: Path) -> tuple[SymbolIndex, VectorIndex]:
+    """The index, and the vectors of its files."""
+    index = shared_index(config, cache_dir)
+    return index, VectorIndex(index, config.vectors, cache_dir, max_file_bytes=index.max_file_bytes)

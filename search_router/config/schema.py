@@ -134,6 +134,15 @@ class VectorsConfig(Section):
     """Whether source text and questions may be sent to a server at all."""
 
 
+class IndexConfig(Section):
+    """The index that the experts share. Only the packaged, user, environment and flag layers may set it."""
+
+    watch: bool
+    """Whether a server watches the work trees that it was asked about, so that the next question finds the index current."""
+    unused_days: int = Field(ge=0, le=3650)
+    """`index gc` deletes what no work tree has any more and nobody used for so many days."""
+
+
 class ExpertConfig(Section):
     """What every expert block has."""
 
@@ -162,7 +171,8 @@ class GrepConfig(ExpertConfig):
 class SymbolsConfig(ExpertConfig):
     kind: Literal["symbols"]
     max_file_bytes: int = Field(ge=1024)
-    workers: int = Field(ge=1, le=64)
+    workers: int = Field(ge=0, le=64)
+    """Processes that read new files. 0: one a processor, at most 8."""
 
 
 class CodeSearchWeights(Section):
@@ -275,5 +285,6 @@ class Config(Section):
     receipts: ReceiptsConfig
     http: HttpConfig
     vectors: VectorsConfig
+    index: IndexConfig
     experts: dict[str, AnyExpertConfig]
     priors: dict[Intent, dict[str, Weight]]

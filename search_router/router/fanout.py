@@ -8,13 +8,18 @@ from dataclasses import dataclass
 
 import anyio
 
-from search_router.adapters.base import Expert
+from search_router.adapters.base import Expert, TellsProgress
 from search_router.errors import ExpertError
 from search_router.redact import scrub
 from search_router.schema import ExpertCall, ExpertReport, ExpertResult, ExpertStatus
 
-Progress = Callable[[str, int, int], Awaitable[None]]
-"""Called with a message, how many experts are done, and how many were asked."""
+Progress = Callable[[str, float, int], Awaitable[None]]
+"""Called with a message, how many experts are done (with a fraction for what is under way), and how many were asked."""
+
+TELL_SECONDS = 0.4
+"""How often who waits hears what is being waited for."""
+UNDERWAY_SHARE = 0.9
+"""Of one expert's step: the rest is its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +64,32 @@ async def ask_experts(
             await progress(f"{call.expert}: {reply.status.value}, {reply.report.results} results", len(replies), len(calls))
 
     try:
-        async with anyio.create_task_group() as tasks:
-            for call in calls:
-                tasks.start_soon(ask, call)
+        async with anyio.create_task_group() as telling:
+            if progress is not None:
+                telling.start_soon(_tell_underway, experts, calls, replies, progress)
+            async with anyio.create_task_group() as tasks:
+                for call in calls:
+                    tasks.start_soon(ask, call)
+            telling.cancel_scope.cancel()
     except anyio.get_cancelled_exc_class():
         waited = (time.perf_counter_ns() - started) // 1000
         for call in calls:
             replies.setdefault(call.expert, Reply(call, ExpertStatus.CANCELLED, waited, "the request was cancelled before it answered"))
         raise
+
+
+async def _tell_underway(
+    experts: Mapping[str, Expert], calls: tuple[ExpertCall, ...], replies: Mapping[str, Reply], progress: Progress
+) -> None:
+    """While calls wait: how far the first of those is that can tell."""
+    while True:
+        await anyio.sleep(TELL_SECONDS)
+        for call in calls:
+            expert = experts[call.expert]
+            told = expert.underway(call) if call.expert not in replies and isinstance(expert, TellsProgress) else None
+            if told is not None:
+                await progress(told.message, len(replies) + UNDERWAY_SHARE * told.share, len(calls))
+                break
 
 
 async def _ask(expert: Expert, call: ExpertCall, seconds: float) -> Reply:

@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 
 from search_router.adapters.base import Expert
+from search_router.adapters.local.codesearch import CodeSearchExpert
 from search_router.adapters.local.sources import SourceReader
 from search_router.adapters.local.symbols import SymbolsExpert
 from search_router.adapters.registry import build_experts
@@ -83,6 +84,13 @@ class Router:
     async def prepare(self) -> None:
         """Look at experts and libraries now, so that the first request need not. Safe to leave out."""
         await self._surroundings()
+
+    def watch(self) -> None:
+        """Keep the index current between questions, if the configuration says so. For servers: others end after their question."""
+        if self.loaded.config.index.watch:
+            for expert in self.experts.values():
+                if isinstance(expert, (SymbolsExpert, CodeSearchExpert)):
+                    expert.index.watch()
 
     async def aclose(self) -> None:
         """Stop what runs in the background; `open_router` does it."""

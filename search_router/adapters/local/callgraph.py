@@ -60,7 +60,8 @@ class CallGraphExpert:
         """
         began = time.monotonic()
         path = scope_path(call.path)
-        ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
+        # Edges lead from file to file: those of a part would be wrong, so it waits as long as it can.
+        ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000, soon=False)
         ready.raise_failure()
         asked = [project for project in call.projects if project.id not in ready.failures]
         until = began + BUILD_SHARE * call.budget_ms / 1000

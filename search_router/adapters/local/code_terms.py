@@ -9,14 +9,12 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from search_router.adapters.local.code_chunks import MAX_LINE, Chunk, comment_text, cut_chunks
 from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.schema import Definition
 
-TERMS_VERSION: Final = "1"
 _HEADER = struct.Struct("<III")
 _LEVEL = 1
 _MOST = 65_535
@@ -48,10 +46,9 @@ def derive_terms(text: str, language: str, definitions: Sequence[Definition]) ->
     number: dict[str, int] = {}
     fields, places, counts = array("H"), array("I"), array("H")
     for field, words in enumerate(counted[:_MOST]):
-        for word, count in words.items():
-            fields.append(field)
-            places.append(number.setdefault(word, len(number)))
-            counts.append(min(count, _MOST))
+        fields.extend([field] * len(words))
+        places.extend([number.setdefault(word, len(number)) for word in words])
+        counts.extend([min(count, _MOST) for count in words.values()])
     return FileTerms(len(lines), chunks, tuple(number), fields, places, counts)
 
 

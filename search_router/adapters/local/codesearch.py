@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.base import Underway, declare_embedded
 from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_words import names_in, question_words, words_of
-from search_router.adapters.local.index_readiness import Readiness, bring_up_to_date
+from search_router.adapters.local.index_readiness import Readiness, answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
@@ -50,17 +50,25 @@ class CodeSearchExpert:
             expert_id, config, freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed"
         )
 
+    @property
+    def index(self) -> SymbolIndex:
+        """The index that it reads."""
+        return self._index
+
     async def search(self, call: ExpertCall) -> ExpertResult:
         """The best files for the question, one hit a file at its best chunk.
 
         Raises:
             ExpertError: as `symbols`: nothing indexed in time, extraction failed everywhere, no project can be listed.
         """
+        return await answer_soon(self._search, call)
+
+    async def _search(self, call: ExpertCall, soon: bool) -> ExpertResult:
         until = time.monotonic() + BUILD_SHARE * call.budget_ms / 1000
         words = question_words(call.sub_query.text)
         loading = None if RANKING in sys.modules else asyncio.create_task(asyncio.to_thread(importlib.import_module, RANKING))
         try:
-            ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
+            ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000, soon=soon)
         finally:
             if loading is not None:
                 await asyncio.wait({loading})
@@ -69,7 +77,7 @@ class CodeSearchExpert:
         behind: list[str] = []
         notes: list[str] = []
         ranked = [project for project in call.projects if project.id not in ready.failures]
-        codes = [await self._current(project, until) for project in ranked]
+        codes = [await self._current(project, until, growing=project.id not in ready.reports) for project in ranked]
         nearest = await asyncio.gather(*(self._similar(project, ready, until, notes) for project in ranked))
         for project, (code, current), similar in zip(ranked, codes, nearest, strict=True):
             behind += [] if current else [project.id]
@@ -91,6 +99,10 @@ class CodeSearchExpert:
         """See `Indexed`."""
         return all(p.total is not None and p.ready == p.total for p in map(self._index.progress, projects))
 
+    def underway(self, call: ExpertCall) -> Underway | None:
+        """How many files of the call's projects are indexed, while some are not."""
+        return underway(self._index, call)
+
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Always there: it indexes when it is asked."""
         details = self._vectors.details if self._vectors else {"embedder": "none"}
@@ -105,8 +117,11 @@ class CodeSearchExpert:
             await self._vectors.aclose()
         await self._index.aclose()
 
-    async def _current(self, project: Project, until: float) -> tuple[ProjectCode, bool]:
-        """(segments, whether they are in step with the table). What is not built until then goes on, and the last ones are given."""
+    async def _current(self, project: Project, until: float, *, growing: bool) -> tuple[ProjectCode, bool]:
+        """(segments, whether they are in step with the table). What is not built until then goes on, and the last ones are given.
+
+        Of a table that is `growing` one build is enough: it would be behind again when it is done.
+        """
         from search_router.adapters.local.code_index import ProjectCode  # numpy stays out of the start
 
         table = self._index.table(project)
@@ -123,6 +138,8 @@ class CodeSearchExpert:
                 del self._builds[project.root]
                 self._code[project.root] = build.result()
             code = self._code.get(project.root, code)
+            if growing and len(code.segments):
+                break
         return code, True
 
     async def _similar(self, project: Project, ready: Readiness, until: float, notes: list[str]) -> Mapping[str, float] | None:
@@ -166,7 +183,7 @@ class CodeSearchExpert:
 
     def _notes(self, ready: Readiness) -> tuple[str, ...]:
         notes = [f"{project}: {error}" for project, error in ready.failures.items()]
-        return (*notes, *self._index.notes)
+        return (*notes, *ready.left_out("are not ranked"), *self._index.notes)
 
 
 def _partial(ready: Readiness, behind: list[str]) -> str | None:

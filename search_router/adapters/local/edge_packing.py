@@ -87,3 +87,14 @@ def _threes(numbers: list[int]) -> Iterable[tuple[int, int, int]]:
 
 def _dump(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
+
+
+def raw_edges(data: bytes) -> tuple[bytes, ...]:
+    """The two parts of packed edges as they were before compression, none for a file without edges. Raises DamagedPayload."""
+    if not data:
+        return ()
+    try:
+        (length,) = _LENGTH.unpack_from(data)
+        return zlib.decompress(data[_LENGTH.size : _LENGTH.size + length]), zlib.decompress(data[_LENGTH.size + length :])
+    except (zlib.error, struct.error) as error:
+        raise DamagedPayload(f"a packed record of edges is damaged: {error}") from error

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
+import os
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,6 +24,8 @@ FILE_SECONDS: Final = 30.0
 """A child that owes an answer for longer is stuck: the limits of extraction itself are far below."""
 MAX_DEATHS: Final = 3
 """So many children may die in one go; then what is left is given up, and named."""
+
+MOST_WORKERS: Final = 8
 
 _IN_FLIGHT = 8
 _FILES_A_CHILD = 50
@@ -48,8 +51,13 @@ class WantedFile(NamedTuple):
     language: str
 
 
+def worker_count(configured: int) -> int:
+    """So many children: what is configured, and for 0 one a processor, at most MOST_WORKERS."""
+    return configured or max(1, min(MOST_WORKERS, os.cpu_count() or 1))
+
+
 class ExtractPool:
-    """One batch of files, shared out among children.
+    """Files shared out among children: `open` it, `put` files as they become known, `finish`; or `run` all at once.
 
     Args:
         root, max_bytes: as for `read_syntax`.
@@ -63,22 +71,63 @@ class ExtractPool:
         self._deaths = 0
         self._failed: list[LeftOut] = []
         self._unstartable: ExpertError | None = None
+        self._complete = False
+        self._working = 0
+        self._changed = anyio.Event()
 
     async def run(self, wanted: list[WantedFile], *, workers: int) -> tuple[LeftOut, ...]:
-        """Extract all; the files that dying children took with them come back, with the reason.
+        """Extract all; the files that dying children took with them come back, with the reason. Raises as `finish`."""
+        async with self.open(workers):
+            self.put(wanted)
+            return await self.finish()
+
+    @asynccontextmanager
+    async def open(self, workers: int) -> AsyncGenerator[None]:
+        """Children start as files come in. On leaving, however that happens, none is alive."""
+        async with anyio.create_task_group() as tasks:
+            self._working = max(1, workers)
+            for number in range(self._working):
+                tasks.start_soon(self._start_when_needed, number)
+            yield
+
+    def put(self, wanted: Iterable[WantedFile]) -> None:
+        """Add files to be extracted, in this order."""
+        self._queue.extend(() if self._unstartable else wanted)
+        self._wake()
+
+    async def finish(self) -> tuple[LeftOut, ...]:
+        """Wait until everything is extracted, and say which files dying children took with them.
 
         Raises:
             ExpertError: `spawn-failed` when no child can be started.
         """
-        self._queue.extend(wanted)
-        async with anyio.create_task_group() as tasks:
-            for _ in range(max(1, min(workers, math.ceil(len(wanted) / _FILES_A_CHILD)))):
-                tasks.start_soon(self._work)
-        while self._queue:  # another child's files came back after the last one had finished
-            await self._work()
+        self._complete = True
+        self._wake()
+        while self._working or self._queue:
+            if self._working:
+                await self._changed.wait()
+            else:
+                await self._work()  # another child's files came back after the last one had finished
         if self._unstartable is not None:
             raise self._unstartable
         return tuple(self._failed)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def _start_when_needed(self, number: int) -> None:
+        """The first child works at once, each further one when there is enough for it."""
+        try:
+            while True:
+                while not (self._complete or len(self._queue) > number * _FILES_A_CHILD):
+                    await self._changed.wait()
+                if len(self._queue) <= number * _FILES_A_CHILD:
+                    return
+                await self._work()
+        finally:
+            self._working -= 1
+            self._wake()
 
     async def _work(self) -> None:
         """Feed one child after another until nothing is left."""
@@ -119,7 +168,10 @@ class ExtractPool:
                 in_flight.append(self._queue.popleft())
                 await child.stdin.send(json.dumps(in_flight[-1]._asdict()).encode() + b"\n")
             if not in_flight:
-                return
+                if self._complete:
+                    return
+                await self._changed.wait()
+                continue
             with anyio.fail_after(FILE_SECONDS):
                 outcome = await _receive(answers)
             if outcome.path != in_flight[0].path:
@@ -143,9 +195,10 @@ def _working_directory() -> Path:
 
 async def _receive(answers: BufferedByteReceiveStream) -> ReadSyntax | LeftOut:
     head = json.loads(await answers.receive_until(b"\n", _MAX_HEAD))
-    if "reason" in head:
+    if "blob" not in head:
         return LeftOut(head["path"], head["reason"])
-    return ReadSyntax(head["path"], head["blob"], head["content_hash"], await answers.receive_exactly(head["bytes"]))
+    payload = await answers.receive_exactly(head["bytes"]) if head["bytes"] else b""
+    return ReadSyntax(head["path"], head["blob"], head["content_hash"], payload, head.get("reason", ""))
 
 
 async def _drain(stream: ByteReceiveStream) -> None:

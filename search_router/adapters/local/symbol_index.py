@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Collection, Container, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -15,6 +17,7 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.to_thread
 
+from search_router.adapters.local.extract_pool import worker_count
 from search_router.adapters.local.extract_worker import read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of
@@ -24,6 +27,7 @@ from search_router.adapters.local.symbol_refresh import Refresh
 from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols, RefreshReport, derived_key
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_table import SymbolTable
+from search_router.adapters.local.tree_watch import TreeWatch
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Definition, Project
 
@@ -52,22 +56,28 @@ class SymbolIndex:
     Args:
         store: where extractions are kept between processes.
         max_file_bytes: larger files are left out.
-        workers: at most so many child processes at once, over all projects.
+        workers: at most so many child processes at once, over all projects; 0 as `worker_count`.
     """
 
     def __init__(self, store: DerivedStore, *, max_file_bytes: int, workers: int) -> None:
-        self._store = store
-        self._max_bytes = max_file_bytes
-        self._workers = workers
+        self.store = store
+        self.max_file_bytes = max_file_bytes
+        self._workers = worker_count(workers)
         self._projects: dict[Path, ProjectSymbols] = {}
         self._runs: dict[Path, _Run] = {}
         self._known: KnownFiles = WeakValueDictionary()
         self._extracting = anyio.Lock()
+        self._watch: TreeWatch | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with the store, for the caller to read."""
-        return self._store.notes
+        """What went wrong with the store or the watch, for the caller to read."""
+        return (*self.store.notes, *(self._watch.notes if self._watch is not None else ()))
+
+    def watch(self) -> None:
+        """Watch every project from its first refresh on, and refresh it when its files change. Safe to call twice."""
+        if self._watch is None:
+            self._watch = TreeWatch(lambda project, nested: self.refresh(project, nested=nested))
 
     def table(self, project: Project) -> SymbolTable:
         """The project's symbols as far as they are indexed; empty before the first refresh."""
@@ -78,10 +88,11 @@ class SymbolIndex:
         state = self._state(project)
         return Progress((state.total or 0) - state.waiting, state.total)
 
-    async def refresh(self, project: Project, *, nested: tuple[Path, ...] = ()) -> RefreshReport:
+    async def refresh(self, project: Project, *, nested: tuple[Path, ...] = (), words: Container[str] = ()) -> RefreshReport:
         """Bring the project up to date with its files as they are now, and say what was done.
 
-        To be cancelled here is only to leave: the refresh goes on in its own task until `aclose`. `nested` as for `read_manifest`.
+        To be cancelled here is only to leave: the refresh goes on in its own task until `aclose`. `nested` as for `read_manifest`;
+        of many new files those come first whose paths have one of these index words.
 
         Raises:
             ExpertError: git or the extraction cannot be run, or the index was closed.
@@ -90,7 +101,7 @@ class SymbolIndex:
         if run is None or run.task is None or run.begun:
             before, run = run, _Run()
             self._runs[project.root] = run
-            run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, run, before))
+            run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, words, run, before))
             run.task.add_done_callback(_retrieve)
         try:
             return await asyncio.shield(run.task)
@@ -112,49 +123,72 @@ class SymbolIndex:
         known = self._known.get(key)
         if known is not None:
             return known.syntax.definitions
-        stored = (await anyio.to_thread.run_sync(self._store.load, [key])).get(key)
+        stored = (await anyio.to_thread.run_sync(self.store.load, [key])).get(key)
         if stored is not None:
             try:
                 return unpack_syntax(split_payload(stored.payload)[0]).definitions
             except DamagedPayload:
-                self._store.note_damaged_row()
-        read = await anyio.to_thread.run_sync(lambda: read_syntax(project.root, path, language, max_bytes=self._max_bytes))
-        if isinstance(read, LeftOut) or read.blob != blob:
+                self.store.note_damaged_row()
+        read = await anyio.to_thread.run_sync(lambda: read_syntax(project.root, path, language, max_bytes=self.max_file_bytes))
+        if isinstance(read, LeftOut) or read.reason or read.blob != blob:
             return None
         return unpack_syntax(split_payload(read.payload)[0]).definitions
 
     async def aclose(self) -> None:
-        """Stop every refresh and release the store; safe to call twice."""
+        """Stop watching and every refresh, and release the store; safe to call twice."""
+        if self._watch is not None:
+            await self._watch.aclose()
         tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
         self._runs.clear()
-        await anyio.to_thread.run_sync(self._store.close)
+        await anyio.to_thread.run_sync(self.store.close)
 
     def _state(self, project: Project) -> ProjectSymbols:
         return self._projects.setdefault(project.root, ProjectSymbols())
 
-    async def _refresh(self, project: Project, nested: tuple[Path, ...], run: _Run, before: _Run | None) -> RefreshReport:
+    async def _refresh(
+        self, project: Project, nested: tuple[Path, ...], words: Container[str], run: _Run, before: _Run | None
+    ) -> RefreshReport:
         if before is not None and before.task is not None and not before.task.done():
             await asyncio.wait([before.task])
         run.begun = True
         refresh = Refresh(
             project,
             self._state(project),
-            store=self._store,
+            store=self.store,
             known=self._known,
-            max_bytes=self._max_bytes,
+            max_bytes=self.max_file_bytes,
             workers=self._workers,
             extracting=self._extracting,
         )
-        report = await refresh.run(nested)
+        report = await refresh.run(nested, words)
         if report.parsed + report.reused >= FROZEN_FROM:
             # What was indexed stays, has no cycles and is large: the collector would walk all of it every few requests (0.1 to 0.2 s).
             gc.collect(1)
             gc.freeze()
+        if self._watch is not None:
+            state = self._state(project)
+            self._watch.follow(project, nested, _AnyOf(state.seen, state.other))
         return report
+
+
+class _AnyOf:
+    """Two collections of paths as one that changes with them."""
+
+    def __init__(self, first: Collection[str], second: Collection[str]) -> None:
+        self._first, self._second = first, second
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._first or path in self._second
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._first, self._second)
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
 
 
 def _retrieve(task: asyncio.Task[RefreshReport]) -> None:

@@ -7,7 +7,8 @@ for many files extraction in child processes. Tables change on the event loop on
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
@@ -15,13 +16,23 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from search_router.adapters.local.changed_files import few_first, identify_file, in_order, short_slices
 from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
-from search_router.adapters.local.extract_worker import ReadSyntax, read_source, read_syntax
+from search_router.adapters.local.extract_worker import ReadSyntax, read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of, text_language
 from search_router.adapters.local.manifest import LeftOut, Manifest, read_manifest
 from search_router.adapters.local.symbol_packing import DamagedPayload
-from search_router.adapters.local.symbol_state import Changed, Identified, KnownFiles, ProjectSymbols, RefreshReport, Seen, derived_key
+from search_router.adapters.local.symbol_state import (
+    Changed,
+    Identified,
+    KnownFiles,
+    ProjectSymbols,
+    RefreshReport,
+    Seen,
+    derived_key,
+    reason_key,
+)
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore, FileStamp
 from search_router.adapters.local.symbol_table import IndexedFile
 from search_router.schema import Project
@@ -29,11 +40,9 @@ from search_router.schema import Project
 MANY_FILES: Final = 200
 MANY_BYTES: Final = 4 * 2**20
 """More to extract than either of these goes to child processes."""
-RACY_NS: Final = 2_000_000_000
-"""A file that changed less than this before it was read may change again within one tick of its clock: it is read again."""
+NO_STAMP: Final = FileStamp(-1, 0, 0)
+"""Kept for a file that will be read again, so that the store knows which contents are in use."""
 
-_SLICE_FILES = 8
-_SLICE_BYTES = 256 * 2**10
 _BATCH = 128
 
 
@@ -66,10 +75,16 @@ class Refresh:
         self._parsed = self._reused = 0
         self._missing: list[LeftOut] = []
         self._unsaved: dict[DerivedKey, Derived] = {}
-        self._settled: dict[str, tuple[FileStamp, str]] = {}
+        self._seen: dict[str, tuple[FileStamp, str]] = {}
+        self._groups: dict[str, list[Identified]] = {}
+        self._pending: dict[DerivedKey, str] = {}
 
-    async def run(self, nested: tuple[Path, ...]) -> RefreshReport:
-        """Do it. Raises ExpertError when git or the extraction cannot be run."""
+    async def run(self, nested: tuple[Path, ...], words: Container[str] = ()) -> RefreshReport:
+        """Do it; of many files those first whose paths have one of these index words.
+
+        Raises:
+            ExpertError: git or the extraction cannot be run.
+        """
         began = time.monotonic()
         state = self._state
         listed, state.listed = state.listed, None
@@ -84,11 +99,9 @@ class Refresh:
             state.table.remove(path)
             del state.seen[path]
         state.waiting = len(changed)
-        identified = await self._identify(changed)
-        to_parse = await self._reuse(identified)
-        await self._extract(to_parse)
+        await self._bring_in(in_order(changed, words) if len(changed) > MANY_FILES else changed)
         del kept
-        await self._save(gone)
+        await self._save([*gone, *(path for path in state.stamps or () if path not in state.seen)])
         state.stamps = {}  # from here on `seen` knows more
         state.waiting = len(self._missing)
         if not self._missing and all(seen.settled for seen in state.seen.values()):
@@ -126,6 +139,31 @@ class Refresh:
         state.total = total
         return changed, [path for path in state.seen if path not in listed]
 
+    async def _bring_in(self, changed: list[Changed]) -> None:
+        """Each file from the cheapest place; while children extract the first ones, the next are identified."""
+        async with AsyncExitStack() as stack:
+            pool: ExtractPool | None = None
+            held: list[Changed] = []
+            for start in range(0, len(changed), _BATCH):
+                new = self._distinct(await self._reuse(await self._identify(changed[start : start + _BATCH])))
+                held += new
+                if pool is None and (len(held) > MANY_FILES or sum(each.stamp.size for each in held) > MANY_BYTES):
+                    await stack.enter_async_context(self._extracting)
+                    pool = ExtractPool(self._project.root, self._max_bytes, self._deliver)
+                    await stack.enter_async_context(pool.open(self._workers))
+                    first = few_first(held)
+                    pool.put(WantedFile(each.path, each.language) for each in held[len(first) :])
+                    held = []
+                    await self._extract_here(first)  # while the children start
+                if pool is not None:
+                    pool.put(WantedFile(each.path, each.language) for each in held)
+                    held = []
+            if pool is None:
+                await self._extract_here(held)
+                return
+            for left in await pool.finish():
+                self._missing += [LeftOut(each.changed.path, left.reason) for each in self._groups.pop(left.path)]
+
     async def _identify(self, changed: list[Changed]) -> list[Identified]:
         """The blob id of each file: from a stamp that still holds, else from its bytes."""
         state, root = self._state, self._project.root
@@ -139,8 +177,8 @@ class Refresh:
                 found.append(Identified(each, blob, True))
             else:
                 unread.append(each)
-        for part in _slices(unread):
-            read = await anyio.to_thread.run_sync(lambda part=part: [_identify(root, each, self._max_bytes) for each in part])
+        for part in short_slices(unread):
+            read = await anyio.to_thread.run_sync(lambda part=part: [identify_file(root, each, self._max_bytes) for each in part])
             for each, outcome in zip(part, read, strict=True):
                 if isinstance(outcome, Identified):
                     found.append(outcome)
@@ -162,50 +200,51 @@ class Refresh:
                 await self._put(each, known)
             else:
                 unknown.append(each)
+        return await self._reuse_stored(unknown) if unknown else []
+
+    async def _reuse_stored(self, unknown: list[Identified]) -> list[Identified]:
+        keys = {derived_key(each.changed.language, each.blob) for each in unknown}
+        rows = await anyio.to_thread.run_sync(self._store.load, keys)
+        if len(rows) < len(keys):
+            rows |= await anyio.to_thread.run_sync(self._store.load, [reason_key(e.changed.language, e.blob) for e in unknown])
+        await anyio.to_thread.run_sync(self._store.mark_used, rows)
         to_parse: list[Identified] = []
-        for start in range(0, len(unknown), _BATCH):
-            part = unknown[start : start + _BATCH]
-            keys = {derived_key(each.changed.language, each.blob) for each in part}
-            rows = await anyio.to_thread.run_sync(self._store.load, keys)
-            await anyio.to_thread.run_sync(self._store.mark_used, rows)
-            for each in part:
-                key = derived_key(each.changed.language, each.blob)
-                file = self._unpack(each, rows[key]) if key in rows else None
-                if file is None:
-                    to_parse.append(each)
-                else:
-                    await self._put(each, file)
+        for each in unknown:
+            key, reason = derived_key(each.changed.language, each.blob), rows.get(reason_key(each.changed.language, each.blob))
+            file = self._unpack(each, rows[key]) if key in rows else None
+            if file is not None:
+                await self._put(each, file)
+            elif reason is not None:
+                self._take_identified(each, reason.payload.decode("utf-8", "replace"))
+            else:
+                to_parse.append(each)
         return to_parse
 
-    async def _extract(self, to_parse: list[Identified]) -> None:
-        """Extract each distinct content once, here or in child processes."""
-        if not to_parse:
-            return
-        equal: dict[DerivedKey, list[Identified]] = {}
+    def _distinct(self, to_parse: list[Identified]) -> list[Changed]:
+        """The files to extract, one for each distinct content; its equals wait in its group."""
+        new: list[Changed] = []
         for each in to_parse:
-            equal.setdefault(derived_key(each.changed.language, each.blob), []).append(each)
-        groups = {group[0].changed.path: group for group in equal.values()}
-        first = [group[0].changed for group in groups.values()]
+            key = derived_key(each.changed.language, each.blob)
+            first = self._pending.setdefault(key, each.changed.path)
+            if first in self._groups:
+                self._groups[first].append(each)
+            else:
+                self._pending[key] = each.changed.path
+                self._groups[each.changed.path] = [each]
+                new.append(each.changed)
+        return new
 
-        async def deliver(outcome: ReadSyntax | LeftOut) -> None:
-            await self._deliver(groups[outcome.path], outcome)
-
+    async def _extract_here(self, wanted: list[Changed]) -> None:
         root, max_bytes = self._project.root, self._max_bytes
-        if len(first) > MANY_FILES or sum(each.stamp.size for each in first) > MANY_BYTES:
-            async with self._extracting:
-                wanted = [WantedFile(each.path, each.language) for each in first]
-                lost = await ExtractPool(root, max_bytes, deliver).run(wanted, workers=self._workers)
-            for left in lost:
-                self._missing += [LeftOut(each.changed.path, left.reason) for each in groups[left.path]]
-            return
-        for part in _slices(first):
+        for part in short_slices(wanted):
             for outcome in await anyio.to_thread.run_sync(
                 lambda part=part: [read_syntax(root, each.path, each.language, max_bytes=max_bytes) for each in part]
             ):
-                await deliver(outcome)
+                await self._deliver(outcome)
 
-    async def _deliver(self, group: list[Identified], outcome: ReadSyntax | LeftOut) -> None:
+    async def _deliver(self, outcome: ReadSyntax | LeftOut) -> None:
         """Take what was extracted from the first of some files with equal bytes, for all of them."""
+        group = self._groups.pop(outcome.path)
         if isinstance(outcome, LeftOut):
             for each in group:
                 self._take(each.changed, LeftOut(each.changed.path, outcome.reason), each.settled)
@@ -214,6 +253,11 @@ class Refresh:
         if outcome.blob != first.blob:  # it was edited since it was hashed; its equals were not
             self._missing += [LeftOut(each.changed.path, "an equal file changed while it was read") for each in group[1:]]
             group = [Identified(first.changed, outcome.blob, False)]
+        if outcome.reason:
+            self._unsaved[reason_key(first.changed.language, outcome.blob)] = Derived(outcome.content_hash, outcome.reason.encode())
+            for each in group:
+                self._take_identified(each, outcome.reason)
+            return
         self._unsaved[derived_key(first.changed.language, outcome.blob)] = row
         self._parsed += 1
         self._reused -= 1  # _put counts each file of the group
@@ -244,8 +288,7 @@ class Refresh:
     def _mark_seen(self, each: Identified) -> None:
         path, _, stamp = each.changed
         self._state.seen[path] = Seen(stamp, each.settled, each.blob)
-        if each.settled:
-            self._settled[path] = (stamp, each.blob)
+        self._seen[path] = (stamp if each.settled else NO_STAMP, each.blob)
 
     def _take(self, changed: Changed, left: LeftOut, settled: bool) -> None:
         """A file that could be listed and not read: gone, or left out with its reason."""
@@ -256,6 +299,12 @@ class Refresh:
         else:
             self._leave_out(changed.path, changed.stamp, settled, left.reason)
 
+    def _take_identified(self, each: Identified, reason: str) -> None:
+        """A file that is left out for what its bytes are: remembered with its stamp, so that no later process reads it again."""
+        path, _, stamp = each.changed
+        self._take(each.changed, LeftOut(path, reason), each.settled)
+        self._seen[path] = (stamp if each.settled else NO_STAMP, each.blob)
+
     def _leave_out(self, path: str, stamp: FileStamp, settled: bool, reason: str) -> None:
         self._state.table.remove(path)
         self._state.seen[path] = Seen(stamp, settled, "", reason)
@@ -263,35 +312,14 @@ class Refresh:
     async def _save_rows(self) -> None:
         rows, self._unsaved = self._unsaved, {}
         await anyio.to_thread.run_sync(self._store.keep, rows)
+        if self._seen:
+            stamps, self._seen = self._seen, {}
+            await anyio.to_thread.run_sync(self._store.keep_stamps, self._project.root, stamps)
 
     async def _save(self, gone: list[str]) -> None:
         await self._save_rows()
-        if self._settled or gone:
-            await anyio.to_thread.run_sync(self._store.keep_stamps, self._project.root, self._settled, gone)
-
-
-def _identify(root: Path, changed: Changed, max_bytes: int) -> Identified | LeftOut:
-    """Hash one file. Blocks."""
-    now = time.time_ns()
-    source = read_source(root, changed.path, max_bytes=max_bytes)
-    if isinstance(source, LeftOut):
-        return source
-    settled = "changing" not in source.flags and now - changed.stamp.mtime_ns > RACY_NS
-    return Identified(changed, source.blob, settled)
-
-
-def _slices(changed: Sequence[Changed]) -> Iterator[list[Changed]]:
-    """Pieces of work that are short enough to wait for when a refresh is cancelled."""
-    part: list[Changed] = []
-    size = 0
-    for each in changed:
-        if part and (len(part) >= _SLICE_FILES or size + each.stamp.size > _SLICE_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(each)
-        size += each.stamp.size
-    if part:
-        yield part
+        if gone:
+            await anyio.to_thread.run_sync(self._store.keep_stamps, self._project.root, dict[str, tuple[FileStamp, str]](), gone)
 
 
 def _matters(left: LeftOut) -> bool:

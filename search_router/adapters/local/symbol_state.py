@@ -7,6 +7,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from search_router.adapters.local.grammars import extractor_version
+from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.manifest import FileEntry, LeftOut
 from search_router.adapters.local.symbol_store import DerivedKey, FileStamp
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
@@ -74,3 +75,15 @@ class ProjectSymbols:
 def derived_key(language: str, blob: str) -> DerivedKey:
     """The store's name for the symbols of these bytes in this language, as this version extracts them."""
     return DerivedKey(f"symbols/{language}", blob, extractor_version(language))
+
+
+def reason_key(language: str, blob: str) -> DerivedKey:
+    """The store's name for why these bytes have no symbols in this language; its payload is the reason in UTF-8."""
+    return DerivedKey(f"left-out/{language}", blob, extractor_version(language))
+
+
+def current_names() -> frozenset[tuple[str, str]]:
+    """(kind, version) of every row that this installation would read."""
+    languages = (*LANGUAGES, "text")
+    keys = [make(language, "") for language in languages for make in (derived_key, reason_key)]
+    return frozenset((key.kind, key.version) for key in keys)

@@ -118,7 +118,7 @@ class DerivedStore:
                     found.update({DerivedKey(kind, b.hex(), version): Derived(h.hex(), p) for b, h, p in rows})
             return found
 
-        return self._run(read, {})
+        return self.run(read, {})
 
     def keep(self, rows: Mapping[DerivedKey, Derived]) -> None:
         """Write these rows, in one transaction; a row that is there is replaced by its equal."""
@@ -139,7 +139,7 @@ class DerivedStore:
             rows = connection.execute("SELECT path, size, mtime_ns, inode, blob FROM seen WHERE root = ?", (os.fsencode(root),))
             return {decode_path(path): (FileStamp(size, mtime, inode), blob.hex()) for path, size, mtime, inode, blob in rows}
 
-        return self._run(read, {})
+        return self.run(read, {})
 
     def keep_stamps(self, root: Path, stamps: Mapping[str, tuple[FileStamp, str]], gone: Iterable[str] = ()) -> None:
         """Remember what these paths hold, and forget those that are gone."""
@@ -152,6 +152,17 @@ class DerivedStore:
         """A row's bytes were not what was written; the reader makes it anew, and keeping that replaces it."""
         self._note("row", f"A row of the index cache {self.path} was damaged and is made anew.")
 
+    def drop(self, keys: Iterable[DerivedKey]) -> None:
+        """Forget these rows, so that they are made anew."""
+        self._write(
+            "DELETE FROM derived WHERE kind = ? AND blob = ? AND version = ?", [(k.kind, bytes.fromhex(k.blob), k.version) for k in keys]
+        )
+
+    def set_aside(self, why: str) -> None:
+        """Move the file out of the way, so that everything is made anew; notes say where it is."""
+        with self._lock:
+            self._move_aside(sqlite3.DatabaseError(why))
+
     def close(self) -> None:
         """Release the file; safe to call twice. A later call opens it again."""
         with self._lock:
@@ -163,10 +174,10 @@ class DerivedStore:
                 connection.executemany(statement, values)
 
         if values:
-            self._run(write, None)
+            self.run(write, None)
 
-    def _run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """`work` done on the open store, or `otherwise` when the store cannot do it; notes say why."""
+    def run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """`work` done on the open store, or `otherwise` when the store cannot do it; notes say why. Blocks, for a bounded time."""
         with self._lock:
             if not self._usable:
                 return otherwise

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import importlib.metadata
 import time
-from collections import Counter
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 import anyio
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.base import Underway, declare_embedded
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, grammar_wheel
-from search_router.adapters.local.index_readiness import bring_up_to_date
+from search_router.adapters.local.index_readiness import answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import languages_named
-from search_router.adapters.local.manifest import LeftOut
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_lookup import look_up, read_names
 from search_router.adapters.local.symbol_pattern import names_matching
@@ -29,7 +26,6 @@ from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertSta
 
 REFRESH_SHARE: Final = 0.8
 """The part of a call's time that may go into bringing the index up to date; the rest is for the answer."""
-_NAMED_FILES = 3
 _UNCONFIGURED = ExpertStatus.UNCONFIGURED
 
 
@@ -66,14 +62,18 @@ class SymbolsExpert:
         indexing goes on for the next call.
 
         Raises:
-            ExpertError: `timeout` when nothing was indexed in time; `rejected` for a path or a regular expression that cannot be
-                searched; `crashed` when extraction failed for every file; what git raises when no project can be listed.
+            ExpertError: `timeout` when nothing was indexed in time, or found in what was; `rejected` for a path or a regular
+                expression that cannot be searched; `crashed` when extraction failed for every file; what git raises when no project
+                can be listed.
         """
+        return await answer_soon(self._search, call)
+
+    async def _search(self, call: ExpertCall, soon: bool) -> ExpertResult:
         path = scope_path(call.path)
         began = time.monotonic()
-        ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000)
+        ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000, soon=soon)
         ready.raise_failure()
-        reports, failures = ready.reports, ready.failures
+        failures = ready.failures
         tables = tuple((p.id, self._index.table(p)) for p in call.projects if p.id not in failures)
         space = SearchSpace(tables, path, languages_named(call.language) or frozenset(self._config.languages))
         try:
@@ -88,7 +88,7 @@ class SymbolsExpert:
         if call.language is not None and not languages_named(call.language) <= SYNTAX_LANGUAGES:
             notes.append(f"symbols reads no {call.language}")
         notes += [f"{project}: {error}" for project, error in failures.items()]
-        notes += [note for p in call.projects if p.id in reports and (note := _left_out_note(p.id, reports[p.id].left_out))]
+        notes += ready.left_out("have no symbols")
         return ExpertResult(
             hits=tuple(hits[: call.limit]),
             partial=ready.partial(),
@@ -96,6 +96,10 @@ class SymbolsExpert:
             server_name="tree-sitter",
             server_version=importlib.metadata.version("tree-sitter"),
         )
+
+    def underway(self, call: ExpertCall) -> Underway | None:
+        """How many files of the call's projects are indexed, while some are not."""
+        return underway(self._index, call)
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Which grammars are installed, with their versions. There is nothing to build beforehand: it indexes when it is asked."""
@@ -173,13 +177,3 @@ def scope_path(path: str | None) -> str:
             FailureClass.REJECTED, "scope.path leaves the project.", remedy="Give a path relative to the project's root, without `..`."
         )
     return "/".join(parts)
-
-
-def _left_out_note(project: str, left_out: Sequence[LeftOut]) -> str | None:
-    """One sentence on the files that have no symbols, by reason."""
-    if not left_out:
-        return None
-    reasons = Counter(left.reason for left in left_out)
-    counted = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    named = ", ".join(left.path for left in left_out[:_NAMED_FILES] if left.path)
-    return f"{project}: {len(left_out)} files have no symbols ({counted}): {named}{' …' if len(left_out) > _NAMED_FILES else ''}"

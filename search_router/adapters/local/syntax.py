@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import tree_sitter
 
 from search_router.adapters.local.edges import NO_EDGES, FileEdges, read_edges
-from search_router.adapters.local.grammars import ExtractionFailed, Grammar, load_grammar
+from search_router.adapters.local.grammars import ExtractionFailed, ExtractionTimedOut, Grammar, load_grammar
 from search_router.adapters.local.qualified_names import cut_qualified, plain_name
 from search_router.schema import Definition
 
@@ -100,7 +100,7 @@ def extract(source: bytes, language: str, *, seconds: float = EXTRACT_SECONDS) -
         # A new parser each time: after a cancelled parse the next one would go on in the old text.
         tree = tree_sitter.Parser(grammar.language).parse(lambda offset, _: source[offset : offset + _CHUNK], progress_callback=late)
     except ValueError as error:
-        raise ExtractionFailed(f"parsing it took longer than {seconds:g} s") from error
+        raise ExtractionTimedOut(f"parsing it took longer than {seconds:g} s") from error
     if tree.root_node.is_error and tree.root_node.child_count > MOST_LOOSE_NODES:
         raise ExtractionFailed(f"it is not {language}: no part of it could be parsed")
     found, name_starts = _match_definitions(grammar, tree.root_node, source)

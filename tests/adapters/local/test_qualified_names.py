@@ -63,3 +63,8 @@ def test_no_text_breaks_them(text: str) -> None:
     assert stem(stem(text)) is not None and isinstance(plain_name(text), str)
     container, name = cut_qualified(text)
     assert "." not in name and not container.startswith(".")
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=40))
+def test_ascii_names_split_as_names_of_any_script_do(name: str) -> None:
+    assert (*subtokens(name), "é") == subtokens(f"{name}_é")

@@ -181,7 +181,9 @@ async def test_two_indexes_share_one_store_at_the_same_time(project: Project, op
 async def test_files_without_symbols_are_named_with_the_reason(project: Project, open_index: Callable[..., SymbolIndex]) -> None:
     write(project, "big.py", "x = 1\n" * MAX)
     write(project, "zero.py", b"a\0b")
-    write(project, "junk.ts", "{[" * 20_000)
+    write(project, "junk.ts", "{[\n" * 20_000)
+    write(project, "squeezed.js", "function a(b){return b};" * 400)
+    write(project, "long.md", "words and words, " * 600)
     write(project, "wide.py", "def wide(): pass\n".encode("utf-16"))
     write(project, "latin.py", "def café(): pass\n".encode("latin-1"))
     write(project, "bad\udcff.py", "def odd(): pass\n")
@@ -193,11 +195,16 @@ async def test_files_without_symbols_are_named_with_the_reason(project: Project,
             LeftOut("big.py", f"larger than {MAX} bytes"),
             LeftOut("junk.ts", "it is not typescript: no part of it could be parsed"),
             LeftOut("link.py", "symlink"),
+            LeftOut("squeezed.js", "minified"),
             LeftOut("zero.py", "binary"),
         )
-        assert report.missing == () and report.files == 3
+        assert report.missing == () and report.files == 4
     table = index.table(project)
     assert places(table, "wide") and places(table, "café") and places(table, "odd") == [("bad\udcff.py", 1)]
+    again = await open_index().refresh(project)
+    assert ([left.path for left in again.left_out], again.parsed) == (["big.py", "junk.ts", "link.py", "squeezed.js", "zero.py"], 0), (
+        "what cannot be parsed is not tried again by every process"
+    )
     write(project, "zero.py", "def whole(): pass\n", old=False)
     assert "zero.py" not in [left.path for left in (await index.refresh(project)).left_out]
 

@@ -275,3 +275,16 @@ async def test_the_order_is_the_same_in_a_fresh_process_and_after_edits(tmp_path
     await first.aclose()
     await second.aclose()
     await second.aclose()
+
+
+async def test_nothing_found_in_a_part_of_the_index_is_no_empty_answer(tmp_path: Path) -> None:
+    (tmp_path / "large").mkdir()
+    body = "".join(f"def step_{n}(order): return compute(order, {n})\n" for n in range(400))
+    for number in range(600):
+        (tmp_path / "large" / f"m{number}.py").write_text(f"def f{number}(): pass\n{body}")
+    expert = SymbolsExpert("symbols", config(), tmp_path / "cache")
+    project = Project("large", tmp_path / "large", "directory")
+    with pytest.raises(ExpertError) as raised:
+        await expert.search(ask((project,), QueryForm.SYMBOL, "zebra", budget_ms=1500))
+    assert raised.value.failure is FailureClass.TIMEOUT and "indexing goes on" in str(raised.value)
+    await expert.aclose()
