@@ -165,7 +165,8 @@ def _gate(
     if settings.expected_ms > latency_ms:
         return ExpertStatus.SKIPPED, f"usually takes {settings.expected_ms} ms, the budget is {latency_ms} ms"
     if health is not None and not health.available:
-        return health.failure or ExpertStatus.UNAVAILABLE, health.reason
+        # What nobody asked for and nobody needs is no failure that every answer must report.
+        return ExpertStatus.SKIPPED if "optional" in health.details else health.failure or ExpertStatus.UNAVAILABLE, health.reason
     return None
 
 

@@ -139,6 +139,8 @@ class PythonTypesExpert:
             _raise_failure(progress)
         uses = rank_uses(progress.uses, call.limit, calls_only=asks_for_calls(call))
         hits = arrange(_definition_hits(works, space), uses, call.limit, uses_first=uses_first)
+        if not hits:
+            ready.raise_doubt(frozenset({_PYTHON}))
         said = [*([text] if (text := ready.partial()) else []), *_partial(progress, uses_first)]
         return ExpertResult(hits=hits, partial="; ".join(said) or None, server_name="jedi", server_version=version)
 
