@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from search_router.adapters.local.index_care import Collected
     from search_router.adapters.local.index_survey import ProjectIndex
     from search_router.adapters.local.index_verify import Verified
-    from search_router.adapters.local.manifest import LeftOut
+    from search_router.adapters.local.left_out import LeftOut
     from search_router.router.index_life import IndexStatus, Refreshed
 
 SAMPLE = 200

@@ -1,119 +1,84 @@
-"""The words of the product as types: request and answer at the edges, hits and plans inside.
+"""The words of the product as types: request and answer at the edges; and every name of `inside.py`.
 
-Edges are frozen pydantic models that refuse unknown keys; inside, frozen dataclasses. Line ranges are 1-based and closed, paths
-are POSIX and relative to the project's root, times are integer microseconds unless a name says otherwise.
+Edges are frozen pydantic models that refuse unknown keys. Line ranges are 1-based and closed, paths are POSIX and relative to the
+project's root, times are integer microseconds unless a name says otherwise.
 """
 
 from __future__ import annotations
 
-import re
-from array import array
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from itertools import accumulate
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from search_router.inside import (
+    CommitRecord,
+    Confidence,
+    Definition,
+    EmptyReason,
+    ExpertCall,
+    ExpertCard,
+    ExpertResult,
+    ExpertStatus,
+    FileFacts,
+    Health,
+    Hit,
+    Intent,
+    PrecisionClass,
+    Project,
+    QueryForm,
+    Shape,
+    Status,
+    SubQuery,
+    Tier,
+)
+
+__all__ = [
+    "DEFAULT_LIMIT",
+    "MAX_LIMIT",
+    "MAX_QUESTION_BYTES",
+    "Answer",
+    "Budget",
+    "BudgetReport",
+    "Classification",
+    "CommitRecord",
+    "Confidence",
+    "ConfigRef",
+    "Cut",
+    "Definition",
+    "Edge",
+    "EmptyReason",
+    "ErrorReport",
+    "Evidence",
+    "ExpertCall",
+    "ExpertCard",
+    "ExpertReport",
+    "ExpertResult",
+    "ExpertStatus",
+    "FileFacts",
+    "Filters",
+    "Health",
+    "Hit",
+    "Intent",
+    "PrecisionClass",
+    "Project",
+    "QueryForm",
+    "Rank",
+    "ReceiptRef",
+    "RuleFired",
+    "Scope",
+    "Scores",
+    "SearchRequest",
+    "Shape",
+    "Source",
+    "StageReport",
+    "Status",
+    "SubQuery",
+    "Tier",
+]
+
 MAX_QUESTION_BYTES = 4096
 DEFAULT_LIMIT = 10
 MAX_LIMIT = 100
-
-
-class Intent(StrEnum):
-    """What kind of question it is. `unknown` as a hint means: classify it."""
-
-    CONCEPTUAL = "conceptual"
-    IDENTIFIER = "identifier"
-    TYPED_SYMBOL = "typed-symbol"
-    CROSS_REPO_IMPACT = "cross-repo-impact"
-    DOCS = "docs"
-    HISTORY = "history"
-    UNKNOWN = "unknown"
-
-
-class Shape(StrEnum):
-    """How the caller wants evidence presented. It never changes the fan-out and never asks for a summary."""
-
-    RANKED_EVIDENCE = "ranked-evidence"
-    SINGLE_FILE = "single-file"
-    SYMBOL_LIST = "symbol-list"
-    ANSWER_WITH_CITATIONS = "answer-with-citations"
-
-
-class PrecisionClass(StrEnum):
-    """What an expert's match is worth, strongest first."""
-
-    TYPED = "typed"
-    SYNTACTIC = "syntactic"
-    HYBRID = "hybrid"
-    SEMANTIC = "semantic"
-    LEXICAL = "lexical"
-    HISTORY = "history"
-    DOCS = "docs"
-
-
-class Tier(StrEnum):
-    """How far an item can be trusted, from which kinds of source agree on it."""
-
-    TYPED_GRAPH_CONFIRMED = "typed-graph-confirmed"
-    SYMBOL_CONFIRMED = "symbol-confirmed"
-    HYBRID_CONFIRMED = "hybrid-confirmed"
-    LEXICAL_EXACT = "lexical-exact"
-    SEMANTIC_ONLY = "semantic-only"
-    DOCS = "docs"
-    HISTORY = "history"
-
-
-class Confidence(StrEnum):
-    """Worded confidence in one item; it comes from agreement and freshness, never from the fused score."""
-
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-
-class Status(StrEnum):
-    """How a request ended."""
-
-    ANSWERED = "answered"
-    EMPTY = "empty"
-    CACHED = "cached"
-    DECLINED = "declined"
-    REJECTED = "rejected"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class EmptyReason(StrEnum):
-    """Why an answer has no evidence."""
-
-    NO_VISIBLE_PROJECTS = "no_visible_projects"
-    NO_INDEXED_CONTENT = "no_indexed_content"
-    NO_MATCHES = "no_matches"
-    ALL_EXPERTS_FAILED = "all_experts_failed"
-
-
-class ExpertStatus(StrEnum):
-    """What became of one expert in one request: asked and answered, left out, or one of the failure classes."""
-
-    OK = "ok"
-    EMPTY = "empty"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
-    TIMEOUT = "timeout"
-    UNAVAILABLE = "unavailable"
-    UNCONFIGURED = "unconfigured"
-    INDEX_MISSING = "index-missing"
-    CRASHED = "crashed"
-    PROTOCOL_ERROR = "protocol-error"
-    SPAWN_FAILED = "spawn-failed"
-    BUSY = "busy"
-    REJECTED = "rejected"
-    SUSPECT_EMPTY = "suspect-empty"
-    INTERNAL = "internal"
 
 
 class Edge(BaseModel):
@@ -330,190 +295,6 @@ class Answer(Edge):
     notes: tuple[str, ...] = Field(default=(), description="Facts about the search that change how to read the answer.")
     config: ConfigRef
     receipt: ReceiptRef | None = None
-
-
-# ------------------------------------------------------------------ inside
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """One searchable root: a git work tree (main, linked or submodule) or a plain directory."""
-
-    id: str
-    root: Path
-    kind: Literal["git", "worktree", "submodule", "directory"]
-    head: str | None = None
-    branch: str | None = None
-    groups: tuple[str, ...] = ()
-    shallow: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A named definition in a file: 1-based closed lines; `container` is the qualified name around it, or empty."""
-
-    name: str
-    kind: str
-    start_line: int
-    end_line: int
-    container: str = ""
-
-    @property
-    def qualified(self) -> str:
-        return f"{self.container}.{self.name}" if self.container else self.name
-
-
-_LINE_END = re.compile("\n")
-
-
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """What is on disk now for one file. `text` is decoded for people; `flags` says what was odd about it.
-
-    `definitions` are in reading order. `reach[i]` is the last line that definitions 0 to i cover, so that a look-up by line can stop early.
-    """
-
-    content_hash: str
-    text: str
-    language: str | None
-    definitions: tuple[Definition, ...] = ()
-    flags: tuple[str, ...] = ()
-    line_count: int = field(init=False)
-    reach: tuple[int, ...] = field(init=False, repr=False)
-    _line_ends: array[int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        ordered = tuple(sorted(self.definitions, key=lambda d: (d.start_line, d.end_line, d.qualified)))
-        object.__setattr__(self, "definitions", ordered)
-        object.__setattr__(self, "reach", tuple(accumulate((d.end_line for d in ordered), max)))
-        object.__setattr__(self, "line_count", self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text)))
-        object.__setattr__(self, "_line_ends", array("I"))
-
-    def lines(self, start: int, end: int) -> list[str]:
-        """The lines of a 1-based closed range, without their line ends; those beyond the last line are not there."""
-        ends = self._line_ends
-        if not ends:
-            ends.extend(found.start() for found in _LINE_END.finditer(self.text))
-            ends.append(len(self.text))
-        if start > len(ends):
-            return []
-        first = ends[start - 2] + 1 if start > 1 else 0
-        return self.text[first : ends[min(end, len(ends)) - 1]].split("\n")
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRecord:
-    """A commit as a history item; it is never a path."""
-
-    commit: str
-    date: str
-    author: str
-    subject: str
-    paths: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One ranked result of one expert, as that expert gave it. Order in its list is its rank.
-
-    `path` may be relative to the root, absolute, a file:// URI or use backslashes; `line_base` and `end_exclusive` say how the
-    expert counts. `content_hash` is the SHA-256 of the file when the expert indexed it, if it knows. A commit hit has `commit` and no path.
-    `engine` is what resolved this very hit, where the expert's card does not say it: one expert may read the indexes of several engines.
-    """
-
-    project: str
-    path: str | None = None
-    start_line: int | None = None
-    end_line: int | None = None
-    line_base: int = 1
-    end_exclusive: bool = False
-    symbol: str | None = None
-    kind: str | None = None
-    is_definition: bool = False
-    is_exact: bool = False
-    native_score: float | None = None
-    content_hash: str | None = None
-    commit: CommitRecord | None = None
-    flags: tuple[str, ...] = ()
-    engine: str | None = None
-
-
-class QueryForm(StrEnum):
-    """How an expert is to read a sub-query's terms."""
-
-    LITERAL = "literal"
-    REGEX = "regex"
-    KEYWORDS = "keywords"
-    SYMBOL = "symbol"
-    TEXT = "text"
-
-
-@dataclass(frozen=True, slots=True)
-class SubQuery:
-    """What one expert is asked: the form and its terms, most important first; `text` is the whole question in normal form."""
-
-    form: QueryForm
-    terms: tuple[str, ...]
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.form.value}: {' '.join(self.terms) if self.terms else self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class ExpertCall:
-    """One planned call. `projects` is the set the caller may see, already narrowed by the scope."""
-
-    expert: str
-    sub_query: SubQuery
-    projects: tuple[Project, ...]
-    path: str | None
-    language: str | None
-    limit: int
-    budget_ms: int
-    prior: int
-    reason: str
-    intent: Intent = Intent.UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class ExpertResult:
-    """What an expert answered. `partial` is a sentence when it did not look at everything; notes go to the caller."""
-
-    hits: tuple[Hit, ...]
-    partial: str | None = None
-    notes: tuple[str, ...] = ()
-    bytes_cut: int = 0
-    server_name: str | None = None
-    server_version: str | None = None
-    index_commit: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ExpertCard:
-    """What an expert declares about itself. `engine` names what really resolves: two experts on one engine are one source."""
-
-    id: str
-    kind: str
-    precision_class: PrecisionClass
-    engine: str
-    intents: frozenset[Intent]
-    languages: frozenset[str] | None
-    transport: Literal["embedded", "command", "stdio", "sse", "http"]
-    cap_ms: int
-    freshness: str
-    serves_history: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """Whether an expert can be asked now, and if not, why and what to do."""
-
-    available: bool
-    reason: str
-    failure: ExpertStatus | None = None
-    version: str | None = None
-    details: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 Rank = Annotated[int, Field(ge=1)]

@@ -11,7 +11,7 @@ from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.extract_worker import read_source
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import is_test_path, is_vendored_path
-from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.symbol_state import Changed, Identified
 
 RACY_NS: Final = 2_000_000_000

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from search_router.schema import Definition
+from search_router.inside import Definition
 
 CHUNK_LINES: Final = 50
 MAX_LINE: Final = 2000

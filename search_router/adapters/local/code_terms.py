@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from search_router.adapters.local.code_chunks import MAX_LINE, Chunk, comment_text, cut_chunks
 from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.symbol_packing import DamagedPayload
-from search_router.schema import Definition
+from search_router.inside import Definition
 
 _HEADER = struct.Struct("<III")
 _LEVEL = 1

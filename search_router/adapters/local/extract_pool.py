@@ -16,7 +16,7 @@ from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from search_router.adapters.local.extract_worker import ReadSyntax
-from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.process import open_child
 from search_router.errors import ExpertError
 

@@ -18,7 +18,7 @@ from search_router.adapters.local.code_terms import derive_terms, pack_terms
 from search_router.adapters.local.edge_packing import pack_edges
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, ExtractionFailed, ExtractionTimedOut
 from search_router.adapters.local.languages import text_language
-from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.minified import is_minified
 from search_router.adapters.local.symbol_packing import compact_syntax, join_payload, pack_syntax
 from search_router.adapters.local.syntax import Extracted, extract

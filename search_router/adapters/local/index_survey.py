@@ -13,7 +13,8 @@ import anyio.to_thread
 from search_router.adapters.local.extract_worker import read_source
 from search_router.adapters.local.index_care import parts_of
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path, text_language
-from search_router.adapters.local.manifest import LeftOut, read_manifest
+from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.symbol_state import derived_key, reason_key
 from search_router.adapters.local.symbol_store import DerivedStore, FileStamp
 from search_router.schema import Project

@@ -12,7 +12,8 @@ from search_router.adapters.local.extract_pool import ExtractPool, WantedFile, w
 from search_router.adapters.local.extract_worker import ReadSyntax
 from search_router.adapters.local.index_care import damaged_rows, integrity_problems, parts_of
 from search_router.adapters.local.languages import text_language
-from search_router.adapters.local.manifest import LeftOut, read_manifest
+from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.symbol_state import derived_key
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
 from search_router.schema import Project

@@ -21,6 +21,7 @@ import anyio.to_thread
 
 from search_router.adapters.local.git import ENVIRONMENT, git_argv, git_failure, is_git_missing, run_git
 from search_router.adapters.local.grep_engine import choose_engine
+from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.ripgrep import ripgrep_listing
 from search_router.adapters.local.textfile import decode_path, encode_path
 from search_router.adapters.process import Finished, run_command
@@ -40,18 +41,6 @@ class FileEntry(NamedTuple):
     size: int
     mtime_ns: int
     inode: int
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """One path that a reader might miss. `path` is empty for what concerns the whole list.
-
-    Reasons: `symlink` (a target inside the project is listed under its own name), `nested-repository`,
-    `submodule-not-checked-out`, `not-a-file` (pipe, socket, device), `unreadable`, `listing-cut`.
-    """
-
-    path: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from search_router.adapters.local.extract_pool import worker_count
 from search_router.adapters.local.extract_worker import read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of
-from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload, unpack_syntax
 from search_router.adapters.local.symbol_refresh import Refresh
 from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols, RefreshReport, derived_key

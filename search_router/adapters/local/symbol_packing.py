@@ -14,7 +14,7 @@ from array import array
 from dataclasses import dataclass
 
 from search_router.adapters.local.syntax import REFERENCE_KINDS, Extracted
-from search_router.schema import Definition
+from search_router.inside import Definition
 
 _HEADER = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")

@@ -21,7 +21,8 @@ from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
 from search_router.adapters.local.extract_worker import ReadSyntax, read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of, text_language
-from search_router.adapters.local.manifest import LeftOut, Manifest, read_manifest
+from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.manifest import Manifest, read_manifest
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_state import (
     Changed,

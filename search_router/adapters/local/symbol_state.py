@@ -8,7 +8,8 @@ from weakref import WeakValueDictionary
 
 from search_router.adapters.local.grammars import extractor_version
 from search_router.adapters.local.languages import LANGUAGES
-from search_router.adapters.local.manifest import FileEntry, LeftOut
+from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.manifest import FileEntry
 from search_router.adapters.local.symbol_store import DerivedKey, FileStamp
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 

@@ -18,7 +18,7 @@ import tree_sitter
 from search_router.adapters.local.edges import NO_EDGES, FileEdges, read_edges
 from search_router.adapters.local.grammars import ExtractionFailed, ExtractionTimedOut, Grammar, load_grammar
 from search_router.adapters.local.qualified_names import cut_qualified, plain_name
-from search_router.schema import Definition
+from search_router.inside import Definition
 
 EXTRACT_SECONDS: Final = 5.0
 """A file that takes longer than this is left out: some 20 times what 2 MB of ordinary code take."""

@@ -12,7 +12,7 @@ import pytest
 
 from search_router.adapters.local.extract_pool import MAX_DEATHS, ExtractPool, WantedFile
 from search_router.adapters.local.extract_worker import ReadSyntax, read_syntax
-from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.left_out import LeftOut
 
 pytestmark = pytest.mark.anyio
 MAX = 1 << 20

@@ -12,7 +12,7 @@ import pytest
 from search_router.adapters.local.index_care import collect_unused, integrity_problems, summarise_store
 from search_router.adapters.local.index_survey import NOT_TEXT, ProjectIndex, survey_index
 from search_router.adapters.local.index_verify import Verified, verify_index
-from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_packing import join_payload, pack_syntax, split_payload, unpack_syntax
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore

@@ -12,7 +12,8 @@ from typing import Literal
 import pytest
 
 from search_router.adapters.local import manifest as manifest_module
-from search_router.adapters.local.manifest import LeftOut, Manifest, is_visible, read_manifest
+from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.manifest import Manifest, is_visible, read_manifest
 from search_router.adapters.local.textfile import decode_path, encode_path
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from search_router.adapters.local.manifest import LeftOut
+from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import FILE_NAME, DerivedStore
 from search_router.adapters.local.symbol_table import SymbolTable

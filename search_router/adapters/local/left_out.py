@@ -1,0 +1,17 @@
+"""A path that no index has, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One path that a reader might miss. `path` is empty for what concerns the whole list.
+
+    Reasons: `symlink` (a target inside the project is listed under its own name), `nested-repository`,
+    `submodule-not-checked-out`, `not-a-file` (pipe, socket, device), `unreadable`, `listing-cut`.
+    """
+
+    path: str
+    reason: str
