@@ -23,14 +23,15 @@ _SLICE_FILES = 8
 _SLICE_BYTES = 256 * 2**10
 
 
-def identify_file(root: Path, changed: Changed, max_bytes: int) -> Identified | LeftOut:
-    """Hash one file. Blocks."""
+def identify_file(root: Path, changed: Changed, max_bytes: int) -> tuple[Identified | LeftOut, bool]:
+    """(the file's hash or why it has none, whether an equal stamp will mean the same). Blocks."""
     now = time.time_ns()
     source = read_source(root, changed.path, max_bytes=max_bytes)
+    old = now - changed.stamp.mtime_ns > RACY_NS
     if isinstance(source, LeftOut):
-        return source
-    settled = "changing" not in source.flags and now - changed.stamp.mtime_ns > RACY_NS
-    return Identified(changed, source.blob, settled)
+        return source, old and source.lies_in_bytes
+    settled = old and "changing" not in source.flags
+    return Identified(changed, source.blob, settled), settled
 
 
 def in_order(changed: Sequence[Changed], words: Container[str]) -> list[Changed]:

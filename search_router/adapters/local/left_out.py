@@ -15,3 +15,8 @@ class LeftOut:
 
     path: str
     reason: str
+
+    @property
+    def lies_in_bytes(self) -> bool:
+        """Whether the file's own bytes are the reason, so that it stays one until they change."""
+        return self.reason in ("binary", "minified") or self.reason.startswith("larger than ")

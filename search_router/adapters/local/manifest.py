@@ -98,6 +98,19 @@ async def is_ignored(project: Project, path: str) -> bool:
     return (await run_command(argv, cwd=project.root, env=environment)).returncode == 0
 
 
+async def list_ignored_folders(project: Project) -> frozenset[str]:
+    """Folders, relative to the root, that hold nothing but what ignore rules match; those below them are not named.
+
+    Raises:
+        ExpertError: git is missing, or fails.
+    """
+    what = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    finished = await run_git(project.root, *_repository_of(project), *what, max_bytes=MAX_LISTING)
+    if finished.returncode != 0 or finished.cut:
+        raise git_failure(project.root, finished)
+    return frozenset(decode_path(path.rstrip(b"/")) for path in finished.stdout.split(b"\0") if path.endswith(b"/"))
+
+
 async def _list_paths(project: Project, *paths: str) -> Finished:
     """git's list of the project, or of these paths in it (taken literally), relative to the root."""
     what = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *paths)

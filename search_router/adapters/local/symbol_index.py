@@ -7,6 +7,7 @@ work tree parses nothing. A refresh is a task of its own that requests share and
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 from collections.abc import Collection, Container, Iterator
 from itertools import chain
@@ -22,6 +23,7 @@ from search_router.adapters.local.extract_worker import read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of
 from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.quiet_tree import QuietTree
 from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload, unpack_syntax
 from search_router.adapters.local.symbol_refresh import Refresh
 from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols, RefreshReport, derived_key
@@ -68,6 +70,7 @@ class SymbolIndex:
         self._known: KnownFiles = WeakValueDictionary()
         self._extracting = anyio.Lock()
         self._watch: TreeWatch | None = None
+        self._settling: dict[Path, asyncio.Task[None]] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -97,6 +100,9 @@ class SymbolIndex:
         Raises:
             ExpertError: git or the extraction cannot be run, or the index was closed.
         """
+        state = self._state(project)
+        if state.listed is not None and state.report is not None and state.nested == nested and state.quiet and state.quiet.is_quiet():
+            return state.report
         run = self._runs.get(project.root)
         if run is None or run.task is None or run.begun:
             before, run = run, _Run()
@@ -143,6 +149,13 @@ class SymbolIndex:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        if self._settling:
+            for settling in self._settling.values():
+                settling.cancel()
+            await asyncio.wait(self._settling.values())
+        for state in self._projects.values():
+            if state.quiet is not None:
+                state.quiet.close()
         self._runs.clear()
         await anyio.to_thread.run_sync(self.store.close)
 
@@ -164,7 +177,14 @@ class SymbolIndex:
             workers=self._workers,
             extracting=self._extracting,
         )
+        state = self._state(project)
+        if state.quiet is None:
+            state.quiet = QuietTree(project)
+        state.quiet.begin_listing()
         report = await refresh.run(nested, words)
+        if state.listed is not None:
+            state.report, state.nested = dataclasses.replace(report, parsed=0, reused=0), nested
+            self._settling[project.root] = asyncio.create_task(state.quiet.end_listing(), name=f"watch the silence of {project.id}")
         if report.parsed + report.reused >= FROZEN_FROM:
             # What was indexed stays, has no cycles and is large: the collector would walk all of it every few requests (0.1 to 0.2 s).
             gc.collect(1)

@@ -180,11 +180,11 @@ class Refresh:
                 unread.append(each)
         for part in short_slices(unread):
             read = await anyio.to_thread.run_sync(lambda part=part: [identify_file(root, each, self._max_bytes) for each in part])
-            for each, outcome in zip(part, read, strict=True):
+            for each, (outcome, settled) in zip(part, read, strict=True):
                 if isinstance(outcome, Identified):
                     found.append(outcome)
                 else:
-                    self._take(each, outcome, False)
+                    self._take(each, outcome, settled)
         return found
 
     async def _reuse(self, identified: list[Identified]) -> list[Identified]:

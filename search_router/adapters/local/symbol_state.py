@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -10,6 +11,7 @@ from search_router.adapters.local.grammars import extractor_version
 from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.manifest import FileEntry
+from search_router.adapters.local.quiet_tree import QuietTree
 from search_router.adapters.local.symbol_store import DerivedKey, FileStamp
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 
@@ -62,6 +64,7 @@ class ProjectSymbols:
     """One project's state between refreshes. `waiting` of `total` source files are not in the table as they are on disk.
 
     `listed` is the list of files that everything here agrees with, None when some of it has to be looked at again whatever it says.
+    `report` is the one that was made of it, and `nested` what was left to other projects.
     """
 
     table: SymbolTable = field(default_factory=SymbolTable)
@@ -71,6 +74,9 @@ class ProjectSymbols:
     waiting: int = 0
     total: int | None = None
     listed: tuple[FileEntry, ...] | None = None
+    report: RefreshReport | None = None
+    nested: tuple[Path, ...] = ()
+    quiet: QuietTree | None = None
 
 
 def derived_key(language: str, blob: str) -> DerivedKey:

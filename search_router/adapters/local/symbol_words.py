@@ -7,6 +7,7 @@ its stem a little less, one in the container or the path a part. A name that the
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from search_router.adapters.local.symbol_table import FoundDefinition
 from search_router.schema import Hit
 
 MAX_WORDS: Final = 24
-CANDIDATES: Final = 400
+CANDIDATES: Final = 128
 """So many definitions, those with the rarest words, and all that are equal to the last of them, are scored in full."""
 
 _IN_NAME, _STEM_IN_NAME, _AROUND, _IN_PATH = 1.0, 0.8, 0.4, 0.3
@@ -88,9 +89,8 @@ def _gather(
 
 def _score(found: FoundDefinition, wanted: Sequence[_Word], weights: Sequence[float], asks_for_tests: bool) -> float:
     definition, facts = found.definition, found.facts
-    name = subtokens(definition.name)
-    stems = [stem(word) for word in name]
-    around = {stem(word) for word in subtokens(definition.container)}
+    name, stems = _words_of(definition.name)
+    _, around = _words_of(definition.container)
     covered, in_name = 0.0, set[str]()
     for word, weight in zip(wanted, weights, strict=True):
         if word.stem in stems:
@@ -111,10 +111,17 @@ def _score(found: FoundDefinition, wanted: Sequence[_Word], weights: Sequence[fl
     return score * _FOREIGN if facts.foreign else score
 
 
+@functools.lru_cache(maxsize=65_536)
+def _words_of(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(subtokens of a name, their stems)."""
+    words = tuple(subtokens(name))
+    return words, tuple(map(stem, words))
+
+
 def _is_spelled_out(stems: Sequence[str], wanted: Sequence[_Word]) -> bool:
     """Whether a name of two words or more stands in the question, word by word."""
     asked = [word.stem for word in wanted]
     if len(stems) < 2 or stems[0] not in asked:
         return False
     start = asked.index(stems[0])
-    return asked[start : start + len(stems)] == list(stems)
+    return tuple(asked[start : start + len(stems)]) == tuple(stems)

@@ -1,0 +1,172 @@
+"""Knows without looking that nothing has changed in a project since its files were last listed, so that a question need not list them.
+
+Linux only, and only where the kernel sees every change: on local file systems. What it cannot see (a mapping of a file written without a
+system call, another name of the same file outside the tree, ignore rules of the user's own) is seen after TRUST_SECONDS at the latest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+
+from search_router.adapters.local.inotify import DIRECTORY, GONE, OVERFLOW, Inotify
+from search_router.adapters.local.manifest import list_ignored_folders
+from search_router.adapters.local.textfile import decode_path, encode_path
+from search_router.errors import ExpertError
+from search_router.schema import Project
+
+TRUST_SECONDS: Final = 10.0
+"""So long silence is believed; then the files are listed all the same."""
+MOST_DIRECTORIES: Final = 8192
+LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "jfs", "reiserfs", "bcachefs"})
+"""File systems whose changes all go through this kernel."""
+_GIT_NAMES: Final = frozenset({b"index", b"HEAD", b"config", b"exclude"})
+_RULE_NAMES: Final = frozenset({b".gitignore", b"exclude", b"config"})
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+
+
+class QuietTree:
+    """One project's tree. Belongs to one event loop; only `end_listing` waits."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._inotify: Inotify | None = None
+        self._watches: dict[str, int] = {}
+        self._git: set[int] = set()
+        self._stirred = True
+        self._folders_stale = True
+        self._listed_at = -TRUST_SECONDS
+        self._usable = project.kind != "directory" and is_local(project.root)
+
+    def begin_listing(self) -> None:
+        """Files are about to be listed: what happens from here on counts."""
+        self._stirred = False
+        self._drain()
+        self._stirred = self._inotify is None
+
+    async def end_listing(self) -> None:
+        """Files were listed: watch every directory that may hold some, where that is not done yet.
+
+        What happened in a new one before it was watched is not known, so then the next question lists once more.
+        """
+        self._drain()
+        if self._usable and self._folders_stale:
+            try:
+                folders = await searchable_folders(self._project)
+                self._stirred = self._watch(folders) or self._stirred
+                self._folders_stale = False
+            except (OSError, ExpertError):  # no more watches for this user, too many folders, or no git any more
+                self._usable = False
+                self.close()
+                return
+        self._listed_at = time.monotonic()
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has changed since the files were listed, as far as the kernel tells."""
+        if self._inotify is None or self._stirred or time.monotonic() - self._listed_at > TRUST_SECONDS:
+            return False
+        self._drain()
+        return not self._stirred
+
+    def close(self) -> None:
+        """Watch no more; safe to call twice."""
+        if self._inotify is not None:
+            self._inotify.close()
+        self._inotify = None
+        self._watches.clear()
+        self._git.clear()
+        self._stirred = self._folders_stale = True
+
+    def _drain(self) -> None:
+        if self._inotify is None:
+            self._stirred = True
+            return
+        for event in self._inotify.events():
+            if event.watch in self._git and event.name not in _GIT_NAMES and not event.mask & (OVERFLOW | GONE):
+                continue
+            self._stirred = True
+            if event.mask & (OVERFLOW | GONE | DIRECTORY) or event.name in _RULE_NAMES:
+                self._folders_stale = True
+
+    def _watch(self, folders: Collection[str]) -> bool:
+        """Watch exactly these and the places of git's own that decide what is listed; whether any is new."""
+        if self._inotify is None:
+            self._inotify = Inotify()
+        root = self._project.root
+        if not self._git:
+            for folder in git_directories(root):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    self._git.add(self._inotify.watch(encode_path(os.fspath(folder))))
+        new = [folder for folder in folders if folder not in self._watches]
+        for folder in new:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it went again: that is an event of the one above
+                self._watches[folder] = self._inotify.watch(encode_path(os.fspath(root / folder)))
+        for folder in [folder for folder in self._watches if folder not in folders]:
+            self._inotify.unwatch(self._watches.pop(folder))
+        return bool(new)
+
+
+async def searchable_folders(project: Project) -> frozenset[str]:
+    """Every directory of the project that no ignore rule matches as a whole, relative to its root, with "" for the root.
+
+    Raises:
+        ExpertError: git cannot be asked.
+        OSError: there are more than MOST_DIRECTORIES, or one cannot be read.
+    """
+    ignored = await list_ignored_folders(project)
+    return await anyio.to_thread.run_sync(_walk, project.root, ignored)
+
+
+def _walk(root: Path, ignored: frozenset[str]) -> frozenset[str]:
+    found = {""}
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(encode_path(os.fspath(root / folder))) as entries:
+            below = [decode_path(entry.name) for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name != b".git"]
+        for name in below:
+            path = f"{folder}/{name}" if folder else name
+            if path not in ignored:
+                found.add(path)
+                waiting.append(path)
+        if len(found) > MOST_DIRECTORIES:
+            raise OSError(f"more than {MOST_DIRECTORIES} directories in {root}")
+    return frozenset(found)
+
+
+def git_directories(root: Path) -> list[Path]:
+    """Where git keeps the index, HEAD and the ignore rules of the repository around `root`; none outside of one."""
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    if top is None:
+        return []
+    git = top / ".git"
+    if git.is_file():  # a linked work tree or a submodule: the file says where
+        named = git.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("gitdir:").strip()
+        git = top / named
+    common = git / "commondir"
+    shared = git / common.read_text(encoding="utf-8").strip() if common.is_file() else git
+    return list(dict.fromkeys([git, shared, shared / "info"]))
+
+
+def is_local(root: Path) -> bool:
+    """Whether the tree lies on one file system whose changes all go through this kernel, with nothing mounted inside."""
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        real = os.fspath(root.resolve())
+    except OSError:
+        return False
+    best, kind = "", ""
+    for line in lines:
+        place, _, rest = line.partition(" - ")
+        mounted = place.split(" ")[4].replace("\\040", " ")
+        if mounted != "/" and mounted.startswith(f"{real}/"):
+            return False
+        if (real == mounted or real.startswith(mounted.rstrip("/") + "/")) and len(mounted) >= len(best):
+            best, kind = mounted, rest.split(" ")[0]
+    return kind in LOCAL
