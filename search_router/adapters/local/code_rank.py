@@ -5,6 +5,7 @@ BM25 is Robertson and Zaragoza 2009 with k1 = 1.2, b = 0.75 (0.5 for paths), idf
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def rank_files(
         "path_cover": fields.path_cover(information),
         "name_cover": fields.name_cover(information),
         "size": [np.log1p(s.line_count) for s in segments],
-        "vector": [np.array([max(0.0, similar.get(p, 0.0)) if similar else 0.0 for p in s.paths], np.float32) for s in segments],
+        "vector": [_by_path(similar or {}, s) for s in segments],
     }
     table = weights.model_dump()
     total = [np.zeros(len(s), np.float32) for s in segments]
@@ -87,9 +88,7 @@ def rank_files(
         top = max((float((v * s.alive).max(initial=0.0)) for v, s in zip(values, segments, strict=True)), default=0.0)
         normal[name] = [v / top if top > 0 else v for v in values] if name not in SHARES else list(values)
     normal["central"] = list(central)
-    normal["definition"] = [
-        np.array([defined.get(p, 0.0) for p in s.paths], np.float32) if defined else np.zeros(len(s), np.float32) for s in segments
-    ]
+    normal["definition"] = [_by_path(defined, s) for s in segments]
     found = [np.zeros(len(s), np.bool_) for s in segments]
     for name, values in normal.items():
         for at, value in enumerate(values):
@@ -111,6 +110,14 @@ def rank_files(
         damping = float(admitted.damping[at][number])
         results.append(RankedFile(path, -negative, _best_chunk(segments[at], chunk_scores[at], number), shown, damping))
     return results
+
+
+def _by_path(values: Mapping[str, float], segment: Segment) -> Floats:
+    """The value of each file, 0 where it has none or a negative one."""
+    if not values:
+        return np.zeros(len(segment), np.float32)
+    found = np.fromiter(map(values.get, segment.paths, itertools.repeat(0.0)), np.float32, len(segment))
+    return np.maximum(found, 0)
 
 
 def _best_chunk(segment: Segment, scores: Floats, number: int) -> Chunk:

@@ -155,7 +155,7 @@ class CodeSearchExpert:
         if not similar.current:
             notes.append(f"{project.id}: ranked without vectors: those of the newest files are being made; ask again")
             return None
-        return {path: score for path, (score, _) in similar.files.items()}
+        return similar.scores
 
     def _rank(
         self, project: Project, code: ProjectCode, words: Mapping[str, float], call: ExpertCall, similar: Mapping[str, float] | None

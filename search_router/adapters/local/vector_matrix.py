@@ -121,6 +121,20 @@ class VectorMatrix:
             return VectorMatrix.build(self._all(dead) | recent, self._dimensions, self._directory)
         return VectorMatrix(self.packed, dead.intersection(self.packed.paths), recent, self._dimensions, self._directory)
 
+    def scores_of_files(self, query: Floats, pool: int = POOL) -> dict[str, float]:
+        """Every file that has chunks, with the score of its best one. A query of zeros finds nothing."""
+        query = unit_rows(query)
+        if not query.any():
+            return {}
+        found: dict[str, float] = {}
+        if len(self.packed):
+            best = np.maximum.reduceat(self.packed.scores(query, pool), self.packed.starts[:-1])
+            found = dict(zip(self.packed.paths, best.tolist(), strict=True))
+            for path in self._dead:
+                found.pop(path, None)
+        found.update((path, float((rows @ query).max())) for path, rows in self._recent.items() if len(rows))
+        return found
+
     def best_of_files(self, query: Floats, pool: int = POOL) -> dict[str, FileScore]:
         """Every file that has chunks, with its best one. A query of zeros finds nothing."""
         query = unit_rows(query)

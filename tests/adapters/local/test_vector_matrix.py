@@ -32,6 +32,7 @@ def best_by_hand(files: Mapping[str, Floats], query: Floats) -> dict[str, tuple[
 def check(matrix: VectorMatrix, files: Mapping[str, Floats], query: Floats) -> None:
     found, expected = matrix.best_of_files(query), best_by_hand(files, query)
     assert found.keys() == expected.keys()
+    assert matrix.scores_of_files(query) == pytest.approx({path: score for path, (score, _) in found.items()}, abs=1e-5)
     assert len(matrix) == sum(map(len, files.values()))
     for path, (score, chunk) in expected.items():
         assert found[path].score == pytest.approx(score, abs=1e-5)
