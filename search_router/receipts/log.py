@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 from urllib.parse import quote
@@ -19,10 +19,12 @@ from urllib.parse import quote
 from search_router.canonical import sha256_hex
 from search_router.errors import ReceiptError, StoreUnavailable
 from search_router.receipts.envelope import Envelope, parse_envelope
-from search_router.receipts.statement import StatementFacts, first_prev, read_statement
+from search_router.receipts.merkle import HASH_BYTES, ReadNode, Tree, hash_leaf, tree_at
+from search_router.receipts.statement import ROTATED, StatementFacts, first_prev, read_statement
 
 APPLICATION_ID = 0x53525231
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1 had no tree; claiming such a log upgrades it in place."""
 SUFFIX = ".sqlite"
 SIDE_FILES = ("", "-wal", "-shm", "-journal")
 CHECKED_ROWS = 16
@@ -51,12 +53,18 @@ CREATE TABLE receipts (
     status TEXT NOT NULL,
     intent TEXT,
     question_digest TEXT,
-    keyid TEXT NOT NULL
+    keyid TEXT NOT NULL,
+    nodes BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX receipts_by_time ON receipts (time_us, seq);
+CREATE INDEX rotations ON receipts (seq) WHERE status = '{ROTATED}';
 """
-COLUMNS = ("seq", "prev", "hash", "envelope", "time_us", "status", "intent", "question_digest", "keyid")
+"""A row's `nodes` are the subtrees of level 1, 2, … of the log's tree that its receipt completes, 32 bytes each: so they need no table of
+their own and are written with the receipt or not at all. Subtree (level, number) stands in row (number + 1) * 2**level."""
+COLUMNS = ("seq", "prev", "hash", "envelope", "time_us", "status", "intent", "question_digest", "keyid", "nodes")
 SELECT_ROWS = "SELECT seq, prev, hash, CAST(envelope AS BLOB), time_us, status, intent, question_digest, keyid FROM receipts"
+SELECT_ROWS_AND_NODES = SELECT_ROWS.replace(" FROM", ", CAST(nodes AS BLOB) FROM")
+SELECT_ROTATIONS = f"SELECT CAST(envelope AS BLOB) FROM receipts WHERE status = '{ROTATED}' ORDER BY seq"  # noqa: S608 - a constant
 SELECT_FORMAT = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
 
 
@@ -73,6 +81,8 @@ class Row:
     intent: str | None
     question_digest: str | None
     keyid: str
+    nodes: bytes = field(default=b"", compare=False)
+    """Follows from all rows up to this one and so is not compared with the envelope; see SCHEMA."""
 
     @classmethod
     def of(cls, facts: StatementFacts, envelope: Envelope) -> Row:
@@ -80,7 +90,7 @@ class Row:
         return cls(
             seq=place.seq,
             prev=place.prev,
-            hash=sha256_hex(envelope.payload),
+            hash=cls.payload_hash(envelope),
             envelope=envelope.to_bytes(),
             time_us=place.time_us,
             status=facts.status,
@@ -89,10 +99,15 @@ class Row:
             keyid=envelope.keyid,
         )
 
-    def values(self) -> tuple[int | str | bytes | None, ...]:
-        """In the order of COLUMNS."""
+    @staticmethod
+    def payload_hash(envelope: Envelope) -> str:
+        """What the chain and the tree are made of: SHA-256 (hex) of the payload."""
+        return sha256_hex(envelope.payload)
+
+    def values(self, completed: tuple[bytes, ...]) -> tuple[int | str | bytes | None, ...]:
+        """In the order of COLUMNS, with the subtrees that this receipt completes."""
         place = (self.seq, self.prev, self.hash, self.envelope)
-        return (*place, self.time_us, self.status, self.intent, self.question_digest, self.keyid)
+        return (*place, self.time_us, self.status, self.intent, self.question_digest, self.keyid, b"".join(completed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +116,15 @@ class Head:
 
     seq: int
     hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """Where a log goes on: its head, the tree over all payload hashes up to it, and the id of the key that signs next."""
+
+    head: Head
+    tree: Tree
+    keyid: str
 
 
 def log_path(directory: Path, log: str) -> Path:
@@ -148,34 +172,86 @@ def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def log_owner(path: Path) -> str:
-    """The key id that a log was made for. Raises StoreUnavailable as `check_log` does."""
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Whose log it is: the schema's version, the key it was made for, the key that signs next, and those that signed before."""
+
+    version: int
+    first: str
+    current: str
+    retired: frozenset[str]
+
+
+def log_ownership(path: Path) -> Ownership:
+    """Whose log it is. Raises StoreUnavailable as `check_log` does."""
     try:
         with open_for_reading(path) as database:
-            return _check_identity(path, database)
+            version, first = check_identity(path, database)
+            return _follow(path, version, first, read_rotations(database) if version > 1 else [])
     except sqlite3.Error as error:
         raise store_failure(path, error) from error
 
 
-def check_log(path: Path) -> Head:
-    """The head of a log whose last rows are sound: envelope, hash and chain agree. Small files are checked page by page as well.
+def read_rotations(database: sqlite3.Connection) -> list[bytes]:
+    """The envelopes of a log's key rotations, in order."""
+    return [envelope for (envelope,) in database.execute(SELECT_ROTATIONS)]
+
+
+def _follow(path: Path, version: int, first: str, rotations: list[bytes]) -> Ownership:
+    """What the log says of its keys; whether it is true is for verification."""
+    current, retired = first, set[str]()
+    for written in rotations:
+        try:
+            rotation = read_statement(parse_envelope(written).payload).rotation
+        except (ReceiptError, ValueError) as error:
+            raise damaged(path, f"a key rotation cannot be read: {error}") from error
+        if rotation is None or rotation.old != current:
+            raise damaged(path, "a key rotation is not one of the key before it")
+        retired.add(current)
+        current = rotation.new
+    return Ownership(version, first, current, frozenset(retired))
+
+
+def check_log(path: Path) -> Tip:
+    """Where a log goes on; its last rows are sound: envelope, hash, chain and tree agree. Small files are checked page by page, too.
 
     Raises:
         StoreUnavailable: damaged, from a newer version, or not to be opened.
     """
+    owner = log_ownership(path)
     try:
         with open_for_reading(path) as database:
-            _check_identity(path, database)
             if path.stat().st_size <= QUICK_CHECK_BYTES:
                 found = database.execute("PRAGMA quick_check(1)").fetchone()
                 if found != ("ok",):
                     raise damaged(path, str(found[0]))
-            rows = read_rows(database, f"{SELECT_ROWS} ORDER BY seq DESC LIMIT ?", (CHECKED_ROWS,))
+            rows = read_rows(database, f"{SELECT_ROWS_AND_NODES} ORDER BY seq DESC LIMIT ?", (CHECKED_ROWS,))
+            head = _check_tail(path, list(reversed(rows)))
+            tree = _check_tree(path, list(reversed(rows)), node_reader(path, database))
     except sqlite3.Error as error:
         raise store_failure(path, error) from error
     except OSError as error:
         raise unusable_path(path, error) from error
-    return _check_tail(path, list(reversed(rows)))
+    return Tip(head, tree, owner.current)
+
+
+def node_reader(path: Path, database: sqlite3.Connection) -> ReadNode:
+    """Reads one stored subtree of a log. What it returns raises StoreUnavailable where the log has none, and sqlite3.Error."""
+
+    def read(level: int, number: int) -> bytes:
+        seq = (number + 1) << level
+        found = database.execute("SELECT hash, CAST(nodes AS BLOB) FROM receipts WHERE seq = ?", (seq,)).fetchone()
+        node: bytes = b""
+        if found is not None and level == 0:
+            with contextlib.suppress(ValueError, TypeError):
+                node = hash_leaf(bytes.fromhex(found[0]))
+        elif found is not None:
+            node = found[1][(level - 1) * HASH_BYTES : level * HASH_BYTES]
+        if len(node) != HASH_BYTES:
+            raise damaged(path, f"receipt {seq} lacks its part of the tree")
+        return node
+
+    return read
 
 
 def read_rows(database: sqlite3.Connection, sql: str, parameters: tuple[float | str, ...]) -> list[Row]:
@@ -194,12 +270,14 @@ def check_format(path: Path, application: int, version: int) -> None:
         )
 
 
-def _check_identity(path: Path, database: sqlite3.Connection) -> str:
-    check_format(path, *cast("tuple[int, int]", database.execute(SELECT_FORMAT).fetchone()))
+def check_identity(path: Path, database: sqlite3.Connection) -> tuple[int, str]:
+    """The schema's version and the id of the key that a log was made for. Raises StoreUnavailable and sqlite3.Error."""
+    application, version = cast("tuple[int, int]", database.execute(SELECT_FORMAT).fetchone())
+    check_format(path, application, version)
     found = database.execute("SELECT id, keyid FROM log").fetchall()
     if len(found) != 1 or found[0][0] != path.name.removesuffix(SUFFIX):
         raise damaged(path, "the log id inside is not the one in its name")
-    return cast("str", found[0][1])
+    return version, cast("str", found[0][1])
 
 
 def _check_tail(path: Path, rows: list[Row]) -> Head:
@@ -220,6 +298,16 @@ def _check_tail(path: Path, rows: list[Row]) -> Head:
             raise damaged(path, f"receipt {row.seq} does not follow the one before it")
         before = Head(row.seq, row.hash)
     return before
+
+
+def _check_tree(path: Path, rows: list[Row], read: ReadNode) -> Tree:
+    """The tree up to the last of the log's last rows; what these rows store of it must follow from what is stored before them."""
+    tree = tree_at(read, rows[0].seq - 1) if rows else Tree()
+    for row in rows:
+        tree, completed = tree.append(bytes.fromhex(row.hash))
+        if row.nodes != b"".join(completed):
+            raise damaged(path, f"receipt {row.seq} and its part of the tree do not agree")
+    return tree
 
 
 def damaged(path: Path, what: str) -> StoreUnavailable:

@@ -11,7 +11,9 @@ from search_router.config.state import StatePaths
 from search_router.errors import ReceiptNotFound
 from search_router.receipts.log import log_ids, log_path
 from search_router.receipts.reading import Receipt, ReceiptReader
-from search_router.receipts.verify import EXIT_CODES, Trust, VerdictKind, load_public_key, verify_envelope, verify_log
+from search_router.receipts.trust import Trust, load_public_key
+from search_router.receipts.verify import EXIT_CODES, VerdictKind, verify_envelope
+from search_router.receipts.whole_log import verify_log
 
 
 @dataclass(frozen=True, slots=True)
