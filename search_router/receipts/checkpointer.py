@@ -12,7 +12,8 @@ import anyio
 import anyio.to_thread
 
 from search_router.errors import StoreUnavailable
-from search_router.receipts.checkpoint import append_checkpoint, checkpoint_of, checkpoint_path
+from search_router.receipts.checkpoint import append_checkpoint, checkpoint_of, checkpoint_path, refuse_rollback
+from search_router.receipts.claim import claim_idle
 from search_router.receipts.keys import SigningKey
 from search_router.receipts.merkle import Tree
 
@@ -29,6 +30,21 @@ class CheckpointPlan:
     key: SigningKey
     every_receipts: int = 1000
     every_seconds: float = 60.0
+
+
+def checkpoint_idle(directory: Path, log: str, plan: CheckpointPlan) -> bool:
+    """Make a checkpoint of a log that no process writes, if it has grown since its newest one; False when a process writes it.
+
+    Raises:
+        StoreUnavailable: the log is damaged or is not what it was at its newest checkpoint, or the file cannot be written.
+    """
+    with claim_idle(directory, log) as claimed:
+        if claimed is None:
+            return False
+        path = checkpoint_path(plan.directory, log)
+        if refuse_rollback(path, plan.key.public, claimed.path, claimed.tip) < claimed.tip.tree.size:
+            append_checkpoint(path, checkpoint_of(log, claimed.tip.tree).signed(plan.key))
+        return True
 
 
 class Checkpointer:

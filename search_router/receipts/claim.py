@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_router.errors import StoreUnavailable
+from search_router.receipts.checkpoint import checkpoint_path
 from search_router.receipts.keys import retired, sync_directory
 from search_router.receipts.log import (
     LOG_ID,
@@ -97,6 +98,23 @@ def claim_all(directory: Path, keyid: str, *, created_us: int, new_id: Callable[
         except OSError as error:
             raise unusable_path(directory, error) from error
         yield tuple(claimed)
+
+
+@contextlib.contextmanager
+def claim_idle(directory: Path, log: str) -> Generator[ClaimedLog | None]:
+    """A log of any key while no process writes it, checked; None when one does. Raises StoreUnavailable as `claim_log`."""
+    path = log_path(directory, log)
+    try:
+        lock = _try_lock(directory, log)
+        if lock is None:
+            yield None
+            return
+        try:
+            yield ClaimedLog(log, path, _checked(path), lock)
+        finally:
+            os.close(lock)
+    except OSError as error:
+        raise unusable_path(directory, error) from error
 
 
 def _try_claim(directory: Path, log: str, keyid: str) -> ClaimedLog | None:
@@ -191,10 +209,11 @@ def _try_lock(directory: Path, log: str) -> int | None:
     return descriptor
 
 
-def set_log_aside(directory: Path, log: str) -> Path:
+def set_log_aside(directory: Path, log: str, checkpoints: Path | None = None) -> Path:
     """Move a log's files, unchanged, to `damaged/<log>/` and return that directory; the next start makes a new log with another id.
 
-    This is what `search-router receipts repair LOG` does. Nothing is deleted and nothing is mended: a mended log proves nothing.
+    Its checkpoint file, in the directory `checkpoints`, goes to `set-aside/` there. This is what `search-router receipts repair LOG` does.
+    Nothing is deleted and nothing is mended: a mended log proves nothing.
 
     Raises:
         StoreUnavailable: a process is writing the log, or the files cannot be moved.
@@ -213,6 +232,10 @@ def set_log_aside(directory: Path, log: str) -> Path:
                 if source.exists():
                     source.rename(target / source.name)
             sync_directory(directory)
+            if checkpoints is not None and (kept := checkpoint_path(checkpoints, log)).exists():
+                (checkpoints / "set-aside").mkdir(mode=0o700, exist_ok=True)
+                kept.rename(checkpoints / "set-aside" / kept.name)
+                sync_directory(checkpoints)
         finally:
             os.close(lock)
     except OSError as error:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from search_router.canonical import Json, sha256_hex
+from search_router.canonical import MAX_INTEGER, Json, NotPlain, sha256_hex
 from search_router.errors import ReceiptError
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -137,14 +137,44 @@ def _parse_signature(value: object) -> Cosignature:
 
 def parse_strict_json(data: bytes) -> Json:
     """Decode UTF-8 JSON; duplicate member names, NaN, infinities, oversized and too deeply nested input raise ValueError."""
+    return _decode(data, _STRICT_DECODER)
+
+
+def _decode(data: bytes, decoder: json.JSONDecoder) -> Json:
     if len(data) > MAX_ENVELOPE_BYTES:
         raise ValueError(f"longer than {MAX_ENVELOPE_BYTES} bytes")
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_members, parse_constant=_refuse_constant)
+        return decoder.decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def parse_plain_json(data: bytes) -> Json:
+    """As `parse_strict_json`, for JSON that `canonical_plain` may write: names in ASCII, and integers within +-(2**53 - 1) for numbers.
+
+    Raises NotPlain for any other, and ValueError.
+    """
+    return _decode(data, _PLAIN_DECODER)
+
+
+def _unique_plain_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = _unique_members(pairs)
+    if not "".join(members).isascii():
+        raise NotPlain
+    return members
+
+
+def _refuse_float(text: str) -> float:
+    raise NotPlain
+
+
+def _plain_integer(text: str) -> int:
+    number = int(text)
+    if abs(number) > MAX_INTEGER:
+        raise NotPlain
+    return number
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -156,6 +186,12 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_STRICT_DECODER = json.JSONDecoder(object_pairs_hook=_unique_members, parse_constant=_refuse_constant)
+_PLAIN_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique_plain_members, parse_constant=_refuse_constant, parse_float=_refuse_float, parse_int=_plain_integer
+)
 
 
 def _exactly(value: object, names: set[str], what: str) -> dict[str, Any]:

@@ -54,6 +54,10 @@ class SigningKey:
     def public(self) -> Ed25519PublicKey:
         return self._private.public_key()
 
+    def public_pem(self) -> bytes:
+        """The public half for people who verify without us: SubjectPublicKeyInfo in PEM."""
+        return self.public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
     def sign(self, data: bytes) -> bytes:
         """64 bytes, RFC 8032."""
         return self._private.sign(data)
@@ -120,18 +124,18 @@ def read_or_make_key(path: Path) -> SigningKey:
     Raises:
         KeyUnusable: loose mode, another owner, a symbolic link, not an Ed25519 key in PKCS#8 PEM, or a place that cannot be written.
     """
-    key = _load_key(path)
+    key = read_key(path)
     if key is None:
         _create_key(path)
-        key = _load_key(path)
+        key = read_key(path)
         if key is None:
             raise KeyUnusable(f"The signing key {path} vanished while it was being made.", remedy="Start again.")
     _publish(path, key)
     return key
 
 
-def _load_key(path: Path) -> SigningKey | None:
-    """The key, or None when there is no such file."""
+def read_key(path: Path) -> SigningKey | None:
+    """The private key at `path`, or None when there is no such file. Raises KeyUnusable."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -209,7 +213,7 @@ def _create_key(path: Path) -> None:
 def _publish(path: Path, key: SigningKey) -> None:
     """Keep the public key file in step with the private one. A different file there is refused: strangers would pin it."""
     target = public_key_path(path)
-    pem = key.public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    pem = key.public_pem()
     try:
         found = target.read_bytes()
     except FileNotFoundError:

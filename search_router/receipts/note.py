@@ -66,6 +66,12 @@ def sign_note(text: str, name: str, key: NoteKey) -> bytes:
     return f"{text}\n— {name} {base64.b64encode(blob).decode('ascii')}\n".encode()
 
 
+def note_text(note: Note) -> str:
+    """The note as it is written down."""
+    lines = (f"— {s.name} {base64.b64encode(s.key_id + s.signature).decode('ascii')}\n" for s in note.signatures)
+    return f"{note.text}\n{''.join(lines)}"
+
+
 def parse_note(data: bytes) -> Note:
     """Read a note; ValueError says what is not as the specification has it."""
     if len(data) > MAX_NOTE_BYTES:

@@ -12,9 +12,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, cast
 
-from search_router.canonical import MAX_INTEGER, Json, canonical_bytes, sha256_hex
+from search_router.canonical import MAX_INTEGER, Json, NotPlain, canonical_bytes, canonical_plain, sha256_hex
 from search_router.errors import ReceiptError
-from search_router.receipts.envelope import parse_strict_json
+from search_router.receipts.envelope import parse_plain_json, parse_strict_json
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://search-router.dev/search-receipt/v1"
@@ -101,8 +101,14 @@ def read_statement(payload: bytes) -> StatementFacts:
         ValueError: not JSON, not the RFC 8785 bytes of itself (so also floats such as 1.0, unsafe integers, lone surrogates), or not a
             search receipt.
     """
-    statement = parse_strict_json(payload)
-    if canonical_bytes(statement) != payload:
+    try:
+        # What this house writes is plain, and to see that while reading is faster than to walk through it again.
+        statement = parse_plain_json(payload)
+        written = canonical_plain(statement)
+    except NotPlain:
+        statement = parse_strict_json(payload)
+        written = canonical_bytes(statement)
+    if written != payload:
         raise ValueError("the payload is not in canonical form (RFC 8785)")
     return statement_facts(statement)
 

@@ -6,7 +6,6 @@ found with the receipts never gets any.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from search_router.receipts.envelope import Envelope, keyid_of, parse_envelope, 
 from search_router.receipts.statement import KeyRotation, Position, read_statement
 
 MAX_PUBLIC_KEY_BYTES = 16_384
-_PIN = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,24 +147,3 @@ def load_public_key(path: Path) -> Ed25519PublicKey:
     if not isinstance(key, Ed25519PublicKey):
         raise KeyUnusable(f"{path} is not an Ed25519 public key.", remedy=remedy)
     return key
-
-
-def read_pins(path: Path) -> frozenset[str]:
-    """The key ids in a file of pins, one a line, `#` begins a comment; empty when there is no file.
-
-    Raises:
-        KeyUnusable: the file cannot be read, or a line is no key id.
-    """
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except FileNotFoundError:
-        return frozenset()
-    except (OSError, UnicodeDecodeError) as error:
-        raise KeyUnusable(f"The file of pinned keys {path} cannot be read: {error}.", remedy="Make it readable.") from error
-    pins = {line.partition("#")[0].strip() for line in lines} - {""}
-    if wrong := [pin for pin in pins if not _PIN.fullmatch(pin)]:
-        raise KeyUnusable(
-            f"The file of pinned keys {path} has a line that is no key id: {min(wrong)[:80]!r}.",
-            remedy="A key id is the SHA-256 of the raw public key in 64 lower-case hexadecimal digits.",
-        )
-    return frozenset(pins)

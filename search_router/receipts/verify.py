@@ -76,7 +76,7 @@ def verify_envelope(
     if facts is not None:
         wrong += _judge_second_signature(parsed, facts, trust)
         wrong += _judge_ending(parsed.keyid, facts.position, trust)
-        wrong += _judge_digest("request", request, facts.request) + _judge_digest("response", response, facts.response)
+        wrong += judge_digest("request", request, facts.request) + judge_digest("response", response, facts.response)
     if wrong:
         kind, reasons = VerdictKind.INVALID, reasons + wrong
     return Verdict(kind, tuple(reasons), facts, parsed)
@@ -123,7 +123,8 @@ def _judge_ending(keyid: str, place: Position, trust: Trust) -> list[str]:
     return []
 
 
-def _judge_digest(what: str, value: Json | None, expected: Digest | None) -> list[str]:
+def judge_digest(what: str, value: Json | None, expected: Digest | None) -> list[str]:
+    """What is wrong with a decoded JSON value that should have this digest: nothing when there is no value."""
     if value is None:
         return []
     if expected is None:
