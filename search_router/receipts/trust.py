@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -59,6 +60,16 @@ class Trust:
     def unpinned(cls, *offered: Ed25519PublicKey) -> Trust:
         """Trust nobody; check against keys that came with the receipts, for consistency only."""
         return cls(frozenset(), {keyid_of(key): key for key in offered})
+
+    def packed(self) -> tuple[object, ...]:
+        """This trust as values that can be sent to another process; `unpacked` makes it again."""
+        raw = {keyid: key.public_bytes_raw() for keyid, key in self.keys.items()}
+        return self.pinned, raw, self.reached, dict(self.endings), self.doubts
+
+    @classmethod
+    def unpacked(cls, packed: tuple[Any, ...]) -> Trust:
+        pinned, raw, reached, endings, doubts = packed
+        return cls(pinned, {keyid: Ed25519PublicKey.from_public_bytes(key) for keyid, key in raw.items()}, reached, endings, doubts)
 
     def vouches(self, keyid: str) -> bool:
         """Whether the key is pinned, or was handed over to from a pinned one."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from search_router.errors import StoreUnavailable
 from search_router.receipts.checkpoint import Checkpoint, is_checkpoint_signed, read_checkpoint
+from search_router.receipts.crew import Crew, members_for
 from search_router.receipts.log import (
     SCHEMA_VERSION,
     SELECT_ROWS_AND_NODES,
@@ -30,9 +32,9 @@ from search_router.receipts.merkle import Tree, prove_consistency, tree_at, veri
 from search_router.receipts.note import Note
 from search_router.receipts.statement import first_prev
 from search_router.receipts.trust import Trust
-from search_router.receipts.verify import Verdict, VerdictKind, verify_envelope, worst
+from search_router.receipts.verify import Verdict, VerdictKind, worst
 
-BATCH = 500
+BATCH = 100
 MAX_REASONS = 20
 
 
@@ -73,12 +75,14 @@ def rotations_of(path: Path) -> list[bytes]:
         return []
 
 
-def verify_log(path: Path, trust: Trust, witness: Witness | None = None, *, since: Checkpoint | None = None) -> LogVerdict:
+def verify_log(
+    path: Path, trust: Trust, witness: Witness | None = None, *, since: Checkpoint | None = None, members: int | None = None
+) -> LogVerdict:
     """Judge a whole log file: every envelope, one unbroken chain from the first receipt, columns and stored subtrees that say what the
     envelopes say, and each of the witness's checkpoints.
 
     With `since`, a checkpoint of this log that the caller trusts, only later receipts are read; that the log still begins as it did then is
-    shown by a consistency proof over its stored subtrees.
+    shown by a consistency proof over its stored subtrees. `members` is how many processes judge; None: as many as pay off.
     """
     log = path.name.removesuffix(".sqlite")
     audit = _LogAudit(log, trust, witness or Witness())
@@ -91,7 +95,9 @@ def verify_log(path: Path, trust: Trust, witness: Witness | None = None, *, sinc
             audit.expect_owner(owner)
             if since is not None:
                 _begin_after(since, path, database, audit)
-            _read_through(database, audit)
+            (size,) = database.execute("SELECT count(*) FROM receipts WHERE seq > ?", (audit.head.seq,)).fetchone()
+            with Crew(trust, members_for(size) if members is None else members) as crew:
+                _read_through(database, audit, crew)
     except StoreUnavailable as error:
         audit.cannot_check(error.message)
     except (sqlite3.Error, TypeError, ValueError, OSError) as error:
@@ -99,21 +105,32 @@ def verify_log(path: Path, trust: Trust, witness: Witness | None = None, *, sinc
     return audit.verdict()
 
 
-def _read_through(database: sqlite3.Connection, audit: _LogAudit) -> None:
-    last = float(audit.head.seq) if audit.head.seq else -math.inf
+def _read_through(database: sqlite3.Connection, audit: _LogAudit, crew: Crew) -> None:
     looked_again_for: Checkpoint | None = None
     while True:
-        rows = read_rows(database, f"{SELECT_ROWS_AND_NODES} WHERE seq > ? ORDER BY seq LIMIT ?", (last, BATCH))
-        for row in rows:
-            audit.add(row)
-        if rows:
-            last = rows[-1].seq
-        elif audit.awaited is None or audit.awaited == looked_again_for:
+        rows = audit.rows
+        _read_once(database, audit, crew)
+        if audit.awaited is None or (audit.awaited == looked_again_for and audit.rows == rows):
             break
-        else:
-            # The checkpoint may be newer than the rows that were read; what it counts was on disk before it.
-            looked_again_for = audit.awaited
+        # The checkpoint may be newer than the rows that were read; what it counts was on disk before it.
+        looked_again_for = audit.awaited
     audit.end()
+
+
+def _read_once(database: sqlite3.Connection, audit: _LogAudit, crew: Crew) -> None:
+    """All rows after the audit's last one."""
+    on_the_way: deque[list[Row]] = deque()
+
+    def read() -> Iterator[list[bytes]]:
+        last = float(audit.head.seq) if audit.rows or audit.head.seq else -math.inf
+        while rows := read_rows(database, f"{SELECT_ROWS_AND_NODES} WHERE seq > ? ORDER BY seq LIMIT ?", (last, BATCH)):
+            on_the_way.append(rows)
+            last = rows[-1].seq
+            yield [row.envelope for row in rows]
+
+    for verdicts in crew.judge(read()):
+        for row, verdict in zip(on_the_way.popleft(), verdicts, strict=True):
+            audit.add(row, verdict)
 
 
 def _begin_after(since: Checkpoint, path: Path, database: sqlite3.Connection, audit: _LogAudit) -> None:
@@ -144,7 +161,7 @@ class _LogAudit:
         self._reasons: list[str] = []
         self._problems = 0
         self._notes: list[str] = []
-        self._rows = 0
+        self.rows = 0
         self._checkpoints = 0
         self._keyid: str | None = None
         self._retired_at: dict[str, int] = {}
@@ -173,10 +190,9 @@ class _LogAudit:
             self._next_checkpoint()  # the given checkpoint vouches for what was before it
         self._hold_against_checkpoints()
 
-    def add(self, row: Row) -> None:
-        self._rows += 1
+    def add(self, row: Row, verdict: Verdict) -> None:
+        self.rows += 1
         where = f"Receipt {row.seq}"
-        verdict = verify_envelope(row.envelope, self._trust)
         if verdict.kind is VerdictKind.INVALID:
             self.find(f"{where}: {' '.join(verdict.reasons)}")
         else:
@@ -280,6 +296,6 @@ class _LogAudit:
 
     def verdict(self) -> LogVerdict:
         kind = worst(self._kinds, VerdictKind.VALID if self._trust.pinned else VerdictKind.UNPINNED)
-        head = self.head if self._rows else None
+        head = self.head if self.rows else None
         told = (tuple(self._reasons), tuple(self._notes))
-        return LogVerdict(kind, self.log, self._rows, head, self._problems, *told, self._checkpoints, self._tree)
+        return LogVerdict(kind, self.log, self.rows, head, self._problems, *told, self._checkpoints, self._tree)
