@@ -165,7 +165,17 @@ def open_for_reading(path: Path) -> Generator[sqlite3.Connection]:
     with contextlib.closing(sqlite3.connect(log_uri(path, "ro"), uri=True, isolation_level=None, timeout=LOCK_WAIT_SECONDS)) as database:
         # Text that is not UTF-8 is a wrong value, and must not keep the rest from being read.
         database.text_factory = _decode
-        yield database
+        with legible_errors():
+            yield database
+
+
+@contextlib.contextmanager
+def legible_errors() -> Generator[None]:
+    """What SQLite says about a damaged schema can quote bytes that are no UTF-8, and Python then raises this instead of SQLite's error."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise sqlite3.DatabaseError("malformed database: a message about it is not UTF-8") from error
 
 
 def _decode(data: bytes) -> str:
