@@ -103,7 +103,7 @@ def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return inner  # pyright: ignore[reportUnknownVariableType]
 
 
-def _die(error: SearchRouterError, receipt_exit: int) -> NoReturn:
+def _die(error: SearchRouterError, receipt_exit: int = RECEIPT_EXIT) -> NoReturn:
     click.echo(f"search-router: {error.code}: {error}", err=True)
     sys.exit(receipt_exit if isinstance(error, ReceiptError) else CONFIG_EXIT if isinstance(error, (ConfigError, WorkspaceError)) else 2)
 
