@@ -22,7 +22,7 @@ class Place:
 
 
 def inspect_places(paths: StatePaths) -> tuple[Place, ...]:
-    """Home, key, receipts, checkpoints and cache, each tried out as a router would use it: made where it is missing, and written to. Blocks."""
+    """Home, key, receipts, checkpoints, cache: each tried out as a router would use it, made where missing and written to. Blocks."""
     home = "SEARCH_ROUTER_HOME"
     named = {
         "state": paths.home,

@@ -17,7 +17,8 @@ from tests.repositories import directory_of_nobody, make_repository, unprivilege
 
 
 def paths_in(home: Path) -> StatePaths:
-    return StatePaths(home, home / "receipts", home / "keys" / "k.pem", home / "cache", home / "user.toml")
+    own = {"checkpoints": home / "checkpoints", "checkpoint_key": home / "keys" / "c.pem", "pins": home / "pins.txt"}
+    return StatePaths(home, home / "receipts", home / "keys" / "k.pem", home / "cache", home / "user.toml", **own)
 
 
 def faults(home: Path) -> list[Place]:
