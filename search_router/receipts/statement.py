@@ -80,7 +80,7 @@ def parse_own_statement(payload: bytes) -> Json:
     Raises:
         ReceiptError: `receipt-with-float` or `receipt-with-huge-integer`: a defect of ours, found before anything is signed.
     """
-    return json.loads(payload, parse_float=_refuse_float, parse_int=_bounded_integer, parse_constant=_refuse_float)
+    return _OWN_DECODER.decode(payload.decode("utf-8"))
 
 
 def _refuse_float(text: str) -> float:
@@ -92,6 +92,9 @@ def _bounded_integer(text: str) -> int:
     if abs(number) > MAX_INTEGER:
         raise ReceiptError(f"The receipt has an integer beyond 2**53 - 1: {text}.", code="receipt-with-huge-integer")
     return number
+
+
+_OWN_DECODER = json.JSONDecoder(parse_float=_refuse_float, parse_int=_bounded_integer, parse_constant=_refuse_float)
 
 
 def read_statement(payload: bytes) -> StatementFacts:
