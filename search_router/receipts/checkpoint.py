@@ -19,9 +19,10 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from search_router.errors import StoreUnavailable
-from search_router.receipts.log import Tip, node_reader, open_for_reading, store_failure
+from search_router.receipts.log import node_reader, open_for_reading, store_failure
 from search_router.receipts.merkle import Tree, tree_at
 from search_router.receipts.note import Note, NoteKey, is_signed_by, parse_note, sign_note
+from search_router.receipts.tip import Tip
 
 ORIGIN = "search-router.dev/receipts/"
 """With a log's id behind it, the origin line of the log's checkpoints and the name of the key that signs them."""

@@ -8,7 +8,6 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from search_router.errors import StoreUnavailable
@@ -57,6 +56,7 @@ class Checkpointer:
         self._tree = tree
         self._done = checkpointed
         self._due = asyncio.Event()
+        self._stopping = False
         self._task: asyncio.Task[None] | None = None
         self.failure: StoreUnavailable | None = None
         """Why the newest checkpoint could not be written; None when it could."""
@@ -75,17 +75,18 @@ class Checkpointer:
         task, self._task = self._task, None
         if task is None:
             return
-        task.cancel()
+        self._stopping = True
+        self._due.set()
         await asyncio.wait({task}, timeout=STOP_SECONDS)
-        with anyio.move_on_after(STOP_SECONDS):
-            await self._write()
+        task.cancel()  # only what hangs is still there; a write that is cancelled could still happen, and so be made twice
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopping:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), self._plan.every_seconds)
             self._due.clear()
             await self._write()
+        await self._write()
 
     async def _write(self) -> None:
         tree = self._tree

@@ -17,20 +17,8 @@ from pathlib import Path
 from search_router.errors import StoreUnavailable
 from search_router.receipts.checkpoint import checkpoint_path
 from search_router.receipts.keys import retired, sync_directory
-from search_router.receipts.log import (
-    LOG_ID,
-    SCHEMA,
-    SCHEMA_VERSION,
-    SIDE_FILES,
-    Ownership,
-    Tip,
-    check_log,
-    log_ids,
-    log_ownership,
-    log_path,
-    store_failure,
-    unusable_path,
-)
+from search_router.receipts.log import LOG_ID, SCHEMA, SCHEMA_VERSION, SIDE_FILES, log_ids, log_path, store_failure, unusable_path
+from search_router.receipts.tip import Ownership, Tip, check_log, log_ownership
 from search_router.receipts.upgrade import upgrade_log
 
 GATE = "rotation.lock"

@@ -1,7 +1,6 @@
-"""One log on disk: an SQLite file named after its id, its rows, and the check of its end before anyone appends to it.
+"""One log on disk: an SQLite file named after its id, its rows, its stored tree, and what its errors mean.
 
-Synchronous; the store calls it off the event loop, and verification calls it as it is. A log that is damaged is an error with the
-repair command.
+Synchronous. A log that is damaged is an error with the repair command. `tip` checks where a log goes on.
 """
 
 from __future__ import annotations
@@ -17,18 +16,16 @@ from typing import cast
 from urllib.parse import quote
 
 from search_router.canonical import sha256_hex
-from search_router.errors import ReceiptError, StoreUnavailable
-from search_router.receipts.envelope import Envelope, parse_envelope
-from search_router.receipts.merkle import HASH_BYTES, ReadNode, Tree, hash_leaf, tree_at
-from search_router.receipts.statement import ROTATED, StatementFacts, first_prev, read_statement
+from search_router.errors import StoreUnavailable
+from search_router.receipts.envelope import Envelope
+from search_router.receipts.merkle import HASH_BYTES, ReadNode, hash_leaf
+from search_router.receipts.statement import ROTATED, StatementFacts
 
 APPLICATION_ID = 0x53525231
 SCHEMA_VERSION = 2
 """1 had no tree; claiming such a log upgrades it in place."""
 SUFFIX = ".sqlite"
 SIDE_FILES = ("", "-wal", "-shm", "-journal")
-CHECKED_ROWS = 16
-QUICK_CHECK_BYTES = 4 * 2**20
 LOCK_WAIT_SECONDS = 2.0
 
 LOG_ID = re.compile(r"[0-9a-f]{12}")
@@ -118,15 +115,6 @@ class Head:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tip:
-    """Where a log goes on: its head, the tree over all payload hashes up to it, and the id of the key that signs next."""
-
-    head: Head
-    tree: Tree
-    keyid: str
-
-
 def log_path(directory: Path, log: str) -> Path:
     return directory / f"{log}{SUFFIX}"
 
@@ -182,67 +170,9 @@ def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
-    """Whose log it is: the schema's version, the key it was made for, the key that signs next, and those that signed before."""
-
-    version: int
-    first: str
-    current: str
-    retired: frozenset[str]
-
-
-def log_ownership(path: Path) -> Ownership:
-    """Whose log it is. Raises StoreUnavailable as `check_log` does."""
-    try:
-        with open_for_reading(path) as database:
-            version, first = check_identity(path, database)
-            return _follow(path, version, first, read_rotations(database) if version > 1 else [])
-    except sqlite3.Error as error:
-        raise store_failure(path, error) from error
-
-
 def read_rotations(database: sqlite3.Connection) -> list[bytes]:
     """The envelopes of a log's key rotations, in order."""
     return [envelope for (envelope,) in database.execute(SELECT_ROTATIONS)]
-
-
-def _follow(path: Path, version: int, first: str, rotations: list[bytes]) -> Ownership:
-    """What the log says of its keys; whether it is true is for verification."""
-    current, retired = first, set[str]()
-    for written in rotations:
-        try:
-            rotation = read_statement(parse_envelope(written).payload).rotation
-        except (ReceiptError, ValueError) as error:
-            raise damaged(path, f"a key rotation cannot be read: {error}") from error
-        if rotation is None or rotation.old != current:
-            raise damaged(path, "a key rotation is not one of the key before it")
-        retired.add(current)
-        current = rotation.new
-    return Ownership(version, first, current, frozenset(retired))
-
-
-def check_log(path: Path) -> Tip:
-    """Where a log goes on; its last rows are sound: envelope, hash, chain and tree agree. Small files are checked page by page, too.
-
-    Raises:
-        StoreUnavailable: damaged, from a newer version, or not to be opened.
-    """
-    owner = log_ownership(path)
-    try:
-        with open_for_reading(path) as database:
-            if path.stat().st_size <= QUICK_CHECK_BYTES:
-                found = database.execute("PRAGMA quick_check(1)").fetchone()
-                if found != ("ok",):
-                    raise damaged(path, str(found[0]))
-            rows = read_rows(database, f"{SELECT_ROWS_AND_NODES} ORDER BY seq DESC LIMIT ?", (CHECKED_ROWS,))
-            head = _check_tail(path, list(reversed(rows)))
-            tree = _check_tree(path, list(reversed(rows)), node_reader(path, database))
-    except sqlite3.Error as error:
-        raise store_failure(path, error) from error
-    except OSError as error:
-        raise unusable_path(path, error) from error
-    return Tip(head, tree, owner.current)
 
 
 def node_reader(path: Path, database: sqlite3.Connection) -> ReadNode:
@@ -288,36 +218,6 @@ def check_identity(path: Path, database: sqlite3.Connection) -> tuple[int, str]:
     if len(found) != 1 or found[0][0] != path.name.removesuffix(SUFFIX):
         raise damaged(path, "the log id inside is not the one in its name")
     return version, cast("str", found[0][1])
-
-
-def _check_tail(path: Path, rows: list[Row]) -> Head:
-    """The rows are the log's last ones in order, so that a row with number 1 among them must be the first of the log."""
-    log = path.name.removesuffix(SUFFIX)
-    before = Head(0, first_prev(log))
-    if rows and len(rows) == CHECKED_ROWS and rows[0].seq > 1:
-        before = Head(rows[0].seq - 1, rows[0].prev)
-    for row in rows:
-        try:
-            envelope = parse_envelope(row.envelope)
-            facts = read_statement(envelope.payload)
-        except (ReceiptError, ValueError) as error:
-            raise damaged(path, f"receipt {row.seq} cannot be read: {error}") from error
-        if Row.of(facts, envelope) != row or facts.position.log != log:
-            raise damaged(path, f"receipt {row.seq} differs from its own envelope")
-        if row.seq != before.seq + 1 or row.prev != before.hash:
-            raise damaged(path, f"receipt {row.seq} does not follow the one before it")
-        before = Head(row.seq, row.hash)
-    return before
-
-
-def _check_tree(path: Path, rows: list[Row], read: ReadNode) -> Tree:
-    """The tree up to the last of the log's last rows; what these rows store of it must follow from what is stored before them."""
-    tree = tree_at(read, rows[0].seq - 1) if rows else Tree()
-    for row in rows:
-        tree, completed = tree.append(bytes.fromhex(row.hash))
-        if row.nodes != b"".join(completed):
-            raise damaged(path, f"receipt {row.seq} and its part of the tree do not agree")
-    return tree
 
 
 def damaged(path: Path, what: str) -> StoreUnavailable:

@@ -26,9 +26,10 @@ from search_router.receipts.checkpointer import Checkpointer, CheckpointPlan
 from search_router.receipts.claim import ClaimedLog, claim_log
 from search_router.receipts.envelope import MAX_ENVELOPE_BYTES, sign_envelope
 from search_router.receipts.keys import SigningKey
-from search_router.receipts.log import COLUMNS, LOCK_WAIT_SECONDS, Head, Row, Tip, check_log, log_uri, store_failure
+from search_router.receipts.log import COLUMNS, LOCK_WAIT_SECONDS, Head, Row, log_uri, store_failure
 from search_router.receipts.reading import Receipt, ReceiptReader
 from search_router.receipts.statement import Position, parse_own_statement, statement_facts
+from search_router.receipts.tip import Tip, check_log
 
 QUEUE = 1024
 """Receipts that may wait for the writer; further callers wait in line, within their own time limit."""

@@ -11,9 +11,9 @@ import pytest
 from search_router.errors import KeyUnusable, StoreUnavailable
 from search_router.receipts.envelope import parse_envelope
 from search_router.receipts.keys import load_or_create_key, next_key_path, public_key_path, read_key, read_or_make_key, retired_directory
-from search_router.receipts.log import log_ownership
 from search_router.receipts.pins import read_pins
 from search_router.receipts.statement import read_statement
+from search_router.receipts.tip import log_ownership
 from search_router.receipts.trust import Trust
 from search_router.receipts.verify import VerdictKind
 from search_router.receipts.whole_log import rotations_of, verify_log

@@ -19,9 +19,10 @@ from pymerkle import InmemoryTree
 from search_router.receipts.checkpoint import checkpoint_of
 from search_router.receipts.crew import Crew
 from search_router.receipts.keys import SigningKey
-from search_router.receipts.log import SCHEMA_VERSION, check_log, log_ownership, node_reader, open_for_reading
+from search_router.receipts.log import SCHEMA_VERSION, node_reader, open_for_reading
 from search_router.receipts.merkle import prove_inclusion, tree_at, verify_inclusion
 from search_router.receipts.reading import ReceiptReader
+from search_router.receipts.tip import check_log, log_ownership
 from search_router.receipts.trust import Trust
 from search_router.receipts.verify import VerdictKind, verify_envelope
 from search_router.receipts.whole_log import verify_log
