@@ -26,7 +26,8 @@ from search_router.receipts.tip import Tip
 
 ORIGIN = "search-router.dev/receipts/"
 """With a log's id behind it, the origin line of the log's checkpoints and the name of the key that signs them."""
-NEWEST_BYTES = 65_536
+NEWEST_BYTES = 4096
+"""So much of a file's end is read for its newest notes: some 16 of ours."""
 
 _TEXT = re.compile(rf"{re.escape(ORIGIN)}([0-9a-f]{{12}})\n(0|[1-9][0-9]{{0,17}})\n([A-Za-z0-9+/]{{43}}=)\n((?:[^\n]+\n)*)")
 
@@ -104,15 +105,18 @@ def read_notes(path: Path) -> Iterator[Note]:
         yield from _split_notes(file)
 
 
-def newest_note(path: Path) -> Note | None:
-    """The last whole note of a file; None when there is no file or no note in it. OSError when it cannot be read."""
+def newest_notes(path: Path) -> list[Note]:
+    """The last whole notes of a file; empty when there is no file or no note in it. OSError when it cannot be read."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - NEWEST_BYTES))
-            notes = list(_split_notes(file))
+            left_out = max(0, file.seek(0, os.SEEK_END) - NEWEST_BYTES)
+            file.seek(left_out)
+            end = file.read()
     except FileNotFoundError:
-        return None
-    return notes[-1] if notes else None
+        return []
+    if left_out:
+        end = end[end.find(b"\n" + ORIGIN.encode()) + 1 :]  # the first one may have lost its beginning
+    return list(_split_notes(end.splitlines(keepends=True)))
 
 
 def _split_notes(lines: Iterable[bytes]) -> Iterator[Note]:
@@ -140,25 +144,19 @@ def _try_parse(block: bytes) -> Iterator[Note]:
 
 
 def refuse_rollback(path: Path, public: Ed25519PublicKey, log: Path, tip: Tip) -> int:
-    """The size of the newest checkpoint at `path` (0 without one), which the log must still contain.
+    """The size of the largest of the newest checkpoints at `path` (0 without one), which the log must still contain.
 
     Raises:
         StoreUnavailable: the log is smaller than it was or has another past (a restored backup, a cut tail, a rebuilt log), or the file or
-            its newest signature is not to be read as ours. No receipt may be added then.
+            its newest notes are not ours. No receipt may be added then.
     """
-    name = log.stem
     try:
-        note = newest_note(path)
+        checkpoints = [_read_own(note, path, public, log) for note in newest_notes(path)]
     except OSError as error:
         raise unwritable(path, error) from error
-    if note is None:
+    if not checkpoints:
         return 0
-    try:
-        checkpoint = read_checkpoint(note)
-    except ValueError as error:
-        raise _refused(log, f"the newest checkpoint in {path} is {error}") from error
-    if checkpoint.log != name or not is_checkpoint_signed(note, checkpoint, public):
-        raise _refused(log, f"the newest checkpoint in {path} is not signed by the checkpoint key of this store")
+    checkpoint = max(checkpoints, key=lambda each: each.size)  # an old note that was put behind it does not hide it
     if checkpoint.size > tip.tree.size:
         raise _refused(log, f"it has {tip.tree.size} receipts, and had {checkpoint.size} at its newest checkpoint in {path}")
     try:
@@ -169,6 +167,16 @@ def refuse_rollback(path: Path, public: Ed25519PublicKey, log: Path, tip: Tip) -
     if root != checkpoint.root:
         raise _refused(log, f"its first {checkpoint.size} receipts are not those of its newest checkpoint in {path}")
     return checkpoint.size
+
+
+def _read_own(note: Note, path: Path, public: Ed25519PublicKey, log: Path) -> Checkpoint:
+    try:
+        checkpoint = read_checkpoint(note)
+    except ValueError as error:
+        raise _refused(log, f"the newest checkpoint in {path} is {error}") from error
+    if checkpoint.log != log.stem or not is_checkpoint_signed(note, checkpoint, public):
+        raise _refused(log, f"the newest checkpoint in {path} is not signed by the checkpoint key of this store")
+    return checkpoint
 
 
 def _refused(log: Path, why: str) -> StoreUnavailable:

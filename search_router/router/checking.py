@@ -20,7 +20,7 @@ from search_router.receipts.checkpoint import (
     Checkpoint,
     checkpoint_path,
     is_checkpoint_signed,
-    newest_note,
+    newest_notes,
     read_checkpoint,
     read_notes,
 )
@@ -159,9 +159,9 @@ def make_checkpoints(paths: StatePaths) -> list[MadeCheckpoint]:
     made: list[MadeCheckpoint] = []
     for log in log_ids(paths.receipts):
         fresh = checkpoint_idle(paths.receipts, log, plan)
-        note = newest_note(checkpoint_path(paths.checkpoints, log))
-        if note is not None:
-            made.append(MadeCheckpoint(note_text(note), verifier_key(f"{ORIGIN}{log}", plan.key.public), fresh))
+        notes = newest_notes(checkpoint_path(paths.checkpoints, log))
+        if notes:
+            made.append(MadeCheckpoint(note_text(notes[-1]), verifier_key(f"{ORIGIN}{log}", plan.key.public), fresh))
     return made
 
 

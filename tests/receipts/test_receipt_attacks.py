@@ -136,6 +136,7 @@ WRONG: dict[str, tuple[Attack, str]] = {
 }
 
 
+@pytest.mark.behaviour("attacks-have-a-verdict")
 @pytest.mark.parametrize(("done", "reason"), WRONG.values(), ids=WRONG.keys())
 def test_an_edit_of_the_database_is_invalid(served: Served, done: Attack, reason: str) -> None:
     attack(served.state.log(), done)
@@ -157,6 +158,7 @@ def test_a_swapped_key_is_invalid_for_who_pinned_and_unpinned_for_who_did_not(se
 # ------------------------------------------------------------------ what takes an outside witness
 
 
+@pytest.mark.behaviour("attacks-have-a-verdict", "log-is-what-it-was")
 def test_a_cut_tail_is_caught_by_a_checkpoint_by_the_start_and_by_a_client(served: Served) -> None:
     attack(served.state.log(), sql("DELETE FROM receipts WHERE seq > 6"))
 
@@ -176,6 +178,7 @@ def test_a_cut_tail_with_no_witness_at_all_is_seen_by_nobody_and_that_is_said(se
     assert_verdict(served.state.run("verify", "--all", "--json"), "valid", "No checkpoint of it is at hand", 0)
 
 
+@pytest.mark.behaviour("log-is-what-it-was")
 def test_a_log_rebuilt_with_the_same_key_is_caught_by_a_checkpoint_by_the_start_and_by_a_client(served: Served) -> None:
     attack(served.state.log(), rebuild(served.state.key, from_seq=1))
 
@@ -239,6 +242,18 @@ def test_an_edited_checkpoint_is_invalid_and_stops_the_start(served: Served, old
 
     assert_verdict(served.state.run("verify", "--all", "--json"), "invalid", why, 1)
     with pytest.raises(StoreUnavailable, match=why):
+        served.state.append(1)
+
+
+def test_an_old_checkpoint_put_behind_the_newest_hides_nothing(served: Served) -> None:
+    file = served.state.checkpoint_file()
+    notes = file.read_text("utf-8")
+    file.write_text(notes + notes[: notes.index("\n\n— ") + 2] + notes[notes.index("— ") : notes.index("\n\n", notes.index("— "))] + "\n\n")
+    assert_verdict(served.state.run("verify", "--all", "--json"), "invalid", "checkpoints go back from 8 to 4", 1)
+
+    attack(served.state.log(), sql("DELETE FROM receipts WHERE seq > 6"))
+
+    with pytest.raises(StoreUnavailable, match="it has 6 receipts, and had 8"):
         served.state.append(1)
 
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from search_router.errors import StoreUnavailable
 from search_router.receipts.checkpoint import (
+    NEWEST_BYTES,
     Checkpoint,
     append_checkpoint,
     is_checkpoint_signed,
-    newest_note,
+    newest_notes,
     read_checkpoint,
     read_notes,
 )
@@ -125,15 +126,25 @@ def test_notes_are_read_in_order_and_half_written_ones_are_passed_over(tmp_path:
     sizes = [read_checkpoint(note).size for note in read_notes(path)]
 
     assert sizes == [1, *[9] * 5, 5, 9, 5, 9] or sizes == [1, *[9] * 6, 5, 9]
-    newest = newest_note(path)
-    assert newest is not None and read_checkpoint(newest) == checkpoint(9)
+    assert read_checkpoint(newest_notes(path)[-1]) == checkpoint(9)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_newest_notes_of_a_long_file_are_whole_ones(tmp_path: Path) -> None:
+    path = tmp_path / f"{LOG}.txt"
+    for size in range(1, 300, 7):
+        append_checkpoint(path, checkpoint(size).signed(KEY))
+        notes = [read_checkpoint(note) for note in newest_notes(path)]
+        assert notes[-1] == checkpoint(size)
+        assert all(note == checkpoint(note.size) for note in notes)
+    assert len(notes) > 10 and path.stat().st_size > NEWEST_BYTES
+    assert [read_checkpoint(note).size for note in read_notes(path)] == list(range(1, 300, 7))
+
+
 def test_no_file_and_an_empty_one_have_no_newest_note(tmp_path: Path) -> None:
-    assert newest_note(tmp_path / "none") is None
+    assert newest_notes(tmp_path / "none") == []
     (tmp_path / "empty").touch()
-    assert newest_note(tmp_path / "empty") is None
+    assert newest_notes(tmp_path / "empty") == []
     with pytest.raises(StoreUnavailable, match="cannot be used"):
         append_checkpoint(tmp_path / "empty" / "x.txt", b"")
 

@@ -39,6 +39,7 @@ def held_against_checkpoints(state: StateDirectory) -> Witness:
     return Witness(read_notes(state.checkpoint_file()) if state.checkpoint_file().exists() else (), state.plan().key.public)
 
 
+@pytest.mark.behaviour("no-acknowledged-receipt-is-lost")
 @pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_after_every_kill_each_acknowledged_receipt_is_there_in_one_sound_log(tmp_path: Path, rounds: int) -> None:
     moments = random.Random(5)

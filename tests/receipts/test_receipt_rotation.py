@@ -26,6 +26,7 @@ def state(tmp_path: Path) -> StateDirectory:
     return StateDirectory(tmp_path / "home")
 
 
+@pytest.mark.behaviour("keys-hand-over")
 def test_old_and_new_receipts_verify_from_the_first_key(state: StateDirectory) -> None:
     first = state.key
     state.append(3)
