@@ -11,7 +11,7 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +59,18 @@ class Stored:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """One append on its way. `done` is set once either `stored` or `failure` is."""
+    """One append on its way, and what its caller waits for; a caller that has left is told nothing."""
 
     make_payload: MakePayload
-    done: anyio.Event = field(default_factory=anyio.Event)
-    stored: Stored | None = None
-    failure: Exception | None = None
+    done: asyncio.Future[Stored]
+
+    def succeed(self, stored: Stored) -> None:
+        if not self.done.done():
+            self.done.set_result(stored)
 
     def fail(self, failure: Exception) -> None:
-        self.failure = failure
-        self.done.set()
+        if not self.done.done():
+            self.done.set_exception(failure)
 
 
 _Built = tuple[_Waiting, Row, tuple[int | str | bytes | None, ...]]
@@ -120,24 +122,31 @@ class ReceiptStore:
             StoreUnavailable: not on disk within the time limit, or the store is closed, damaged, full or read-only. No answer may leave.
             ValueError: the payload is not a search receipt of the given position.
         """
-        waiting = _Waiting(make_payload)
-        with anyio.move_on_after(self._max_wait_ms / 1000):
+        # A future and a timer of the loop itself: every answer waits here, and an event in a cancel scope takes several times as long.
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(make_payload, loop.create_future())
+        seconds = self._max_wait_ms / 1000
+        timer = loop.call_later(seconds, self._give_up, waiting)
+        try:
             try:
-                try:
-                    self._send.send_nowait(waiting)
-                except anyio.WouldBlock:
+                self._send.send_nowait(waiting)
+            except anyio.WouldBlock:
+                with anyio.move_on_after(seconds):
                     await self._send.send(waiting)
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-                raise self._closed() from error
-            await waiting.done.wait()
-        if waiting.failure is not None:
-            raise waiting.failure
-        if waiting.stored is None:
-            raise StoreUnavailable(
+            return await waiting.done
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise self._closed() from error
+        finally:
+            timer.cancel()
+            waiting.done.cancel()  # so that nobody tells a caller that has left
+
+    def _give_up(self, waiting: _Waiting) -> None:
+        waiting.fail(
+            StoreUnavailable(
                 f"The receipt was not on disk within {self._max_wait_ms} ms (it may still be written).",
                 remedy=f"Check the load of the disk that holds {self._log.path}, or raise `receipts.max_wait_ms`.",
             )
-        return waiting.stored
+        )
 
     async def get(self, receipt_id: str) -> Receipt:
         """See `ReceiptReader.get`."""
@@ -198,8 +207,7 @@ class ReceiptStore:
             return
         self._tip = tip
         for waiting, row, _ in built:
-            waiting.stored = Stored(f"{self.log}:{row.seq}", row.seq, self.log, row.keyid, row.time_us, row.envelope)
-            waiting.done.set()
+            waiting.succeed(Stored(f"{self.log}:{row.seq}", row.seq, self.log, row.keyid, row.time_us, row.envelope))
         if self._checkpointer is not None:
             self._checkpointer.see(tip.tree)
 
