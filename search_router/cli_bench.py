@@ -67,6 +67,17 @@ def bench_latency(root: Path, count: int, as_json: bool) -> None:
     print_result(latency.run(root, count), as_json)
 
 
+@bench.command("receipts")
+@click.option("--seconds", type=click.FloatRange(0.1, 60), default=3.0, show_default=True, help="For each number of clients.")
+@json_option
+def bench_receipts(seconds: float, as_json: bool) -> None:
+    """Receipts a second, and what a client waits for one, at 1, 10, 50 and 100 clients of one store."""
+    from search_router.benchmark import receipts as benchmark
+    from search_router.benchmark.timing import print_result
+
+    print_result(benchmark.run(seconds), as_json)
+
+
 @bench.command("load")
 @click.option("--clients", type=click.IntRange(1, 1000), default=100, show_default=True, help="At once.")
 @click.option("--requests", type=click.IntRange(1), default=20, show_default=True, help="Of each client, one after another.")

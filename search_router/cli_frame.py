@@ -68,7 +68,7 @@ def exit_of(answer: Answer) -> int:
     return UNANSWERED_EXIT if answer.error is not None and answer.error.code == "no-expert" else EXITS[answer.status]
 
 
-def run(work: Callable[[], Awaitable[T]]) -> T:
+def run(work: Callable[[], Awaitable[T]], receipt_exit: int = RECEIPT_EXIT) -> T:
     """Run async work; errors of the house become one clear line and the documented exit code."""
     try:
         return anyio.run(work)
@@ -77,12 +77,12 @@ def run(work: Callable[[], Awaitable[T]]) -> T:
     except BaseExceptionGroup as group:
         inner = _single(group)
         if isinstance(inner, SearchRouterError):
-            _die(inner)
+            _die(inner, receipt_exit)
         if isinstance(inner, OSError):
             raise inner from None
         raise
     except SearchRouterError as error:
-        _die(error)
+        _die(error, receipt_exit)
 
 
 def run_blocking(work: Callable[[], T]) -> T:
@@ -103,9 +103,9 @@ def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return inner  # pyright: ignore[reportUnknownVariableType]
 
 
-def _die(error: SearchRouterError) -> NoReturn:
+def _die(error: SearchRouterError, receipt_exit: int = RECEIPT_EXIT) -> NoReturn:
     click.echo(f"search-router: {error.code}: {error}", err=True)
-    sys.exit(RECEIPT_EXIT if isinstance(error, ReceiptError) else CONFIG_EXIT if isinstance(error, (ConfigError, WorkspaceError)) else 2)
+    sys.exit(receipt_exit if isinstance(error, ReceiptError) else CONFIG_EXIT if isinstance(error, (ConfigError, WorkspaceError)) else 2)
 
 
 def workspace_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,3 +128,19 @@ def echo_json(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
     sys.stdout.buffer.flush()
+
+
+def load(roots: Sequence[Path], flags: Sequence[str]) -> Any:
+    """The configuration of this process. Raises ConfigError."""
+    from search_router.config.loader import load_config
+
+    return load_config(roots=roots, environ=os.environ, flags=flags)
+
+
+def load_or_die(roots: Sequence[Path], flags: Sequence[str]) -> Any:
+    """The configuration; its mistakes end the process with their exit code."""
+    try:
+        return load(roots, flags)
+    except ConfigError as error:
+        click.echo(f"search-router: {error}", err=True)
+        sys.exit(CONFIG_EXIT)

@@ -243,7 +243,7 @@ def test_a_state_directory_that_cannot_be_written_is_exit_code_4_and_one_line(tm
 
 def test_a_key_that_others_can_read_is_refused_with_the_command_that_mends_it(tmp_path: Path, root: Path) -> None:
     run_cli(tmp_path, "search", "zebra_one", "--root", str(root))
-    (key,) = (tmp_path / "home" / "keys").glob("*.pem")
+    (key,) = (tmp_path / "home" / "keys").glob("receipt-*.pem")
     key.chmod(0o644)
     ended = run_cli(tmp_path, "search", "zebra_one", "--root", str(root))
     assert (ended.code, ended.stdout) == (4, b"")

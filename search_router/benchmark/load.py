@@ -17,7 +17,7 @@ from search_router.benchmark.overhead import QUESTION, make_workspace
 from search_router.benchmark.served import http_server, resources_of
 from search_router.benchmark.timing import summarise
 from search_router.config.loader import load_config
-from search_router.router.checking import verify_whole_logs
+from search_router.router.checking import find_anchors, verify_whole_logs
 
 WARM_UP = 20
 REQUEST_SECONDS = 60.0
@@ -80,7 +80,7 @@ def run(clients: int = 100, requests: int = 20) -> dict[str, object]:
             again, _ = asyncio.run(_all_clients(port, clients, requests))
             last = resources_of(pid)
         paths = load_config(roots=[folder / "work"], environ=environ, flags=flags).paths
-        logs = verify_whole_logs(paths, ())
+        logs = verify_whole_logs(paths, find_anchors(paths))
         stored = sum(int(checked.what.split()[-2]) for checked in logs)
     answers = len(outcome.receipts) + len(again.receipts)
     return {

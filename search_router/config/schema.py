@@ -92,6 +92,14 @@ class ReceiptsConfig(Section):
     """Empty: `receipts` below the state directory."""
     key: str = ""
     """Private key file. Empty: `keys/receipt-ed25519.pem` below the state directory; SEARCH_ROUTER_KEY overrides."""
+    checkpoints: str = ""
+    """Directory of the checkpoint files. Empty: `checkpoints` below the state directory. Best on another disk than the receipts."""
+    checkpoint_key: str = ""
+    """Private key file that signs checkpoints. Empty: `keys/checkpoint-ed25519.pem` below the state directory."""
+    checkpoint_receipts: int = Field(default=1000, ge=1)
+    """A checkpoint is made after so many receipts."""
+    checkpoint_seconds: int = Field(default=60, ge=1, le=86_400)
+    """A checkpoint is made after so many seconds in which there was a receipt."""
     question: Literal["digest", "text"]
     """Whether the question is stored as a keyed digest or as text."""
     max_wait_ms: int = Field(ge=1, le=60_000)

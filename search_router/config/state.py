@@ -16,13 +16,20 @@ APPLICATION = "search-router"
 
 @dataclass(frozen=True, slots=True)
 class StatePaths:
-    """Absolute paths of the state: home, receipt log directory, private key file, cache directory, the user's configuration file."""
+    """Absolute paths of the state.
+
+    Home, receipt log directory, private key file, cache directory, the user's configuration file; the directory of checkpoint files, the
+    private key that signs them, and the file of pinned key ids.
+    """
 
     home: Path
     receipts: Path
     key: Path
     cache: Path
     user_config: Path
+    checkpoints: Path
+    checkpoint_key: Path
+    pins: Path
 
 
 def find_user_file(environ: Mapping[str, str], named: Path | None) -> tuple[Path, bool]:
@@ -57,6 +64,9 @@ def find_state_paths(receipts: ReceiptsConfig, environ: Mapping[str, str], user_
         key=absolute(named_key) if named_key else absolute(receipts.key or "keys/receipt-ed25519.pem", home),
         cache=cache,
         user_config=user_file,
+        checkpoints=absolute(receipts.checkpoints or "checkpoints", home),
+        checkpoint_key=absolute(receipts.checkpoint_key or "keys/checkpoint-ed25519.pem", home),
+        pins=home / "pinned-keys.txt",
     )
 
 

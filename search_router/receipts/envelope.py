@@ -1,4 +1,4 @@
-"""The DSSE v1 envelope: one payload, one Ed25519 signature, and the strict reading of it.
+"""The DSSE v1 envelope: one payload, one Ed25519 signature (a key rotation has two), and the strict reading of it.
 
 Source: https://github.com/secure-systems-lab/dsse/blob/v1.0.0/protocol.md and envelope.md. This file is the format that signing and
 verifying share; it signs nothing and judges no signature.
@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from search_router.canonical import Json, sha256_hex
+from search_router.canonical import MAX_INTEGER, Json, NotPlain, sha256_hex
 from search_router.errors import ReceiptError
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -36,30 +36,43 @@ class Signer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Cosignature:
+    """A second key's signature over the same bytes."""
+
+    keyid: str
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Envelope:
-    """A signed payload. `keyid` is a hint that nothing protects; only a signature that verifies says who signed."""
+    """A signed payload. `keyid` is a hint that nothing protects; only a signature that verifies says who signed.
+
+    `second` is the new key's signature of a key rotation; no other payload may have one.
+    """
 
     payload: bytes
     keyid: str
     signature: bytes
+    second: Cosignature | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the DSSE specification, with standard base64."""
-        return {
-            "payload": base64.b64encode(self.payload).decode("ascii"),
-            "payloadType": PAYLOAD_TYPE,
-            "signatures": [{"keyid": self.keyid, "sig": base64.b64encode(self.signature).decode("ascii")}],
-        }
+        return json.loads(self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """The envelope as one line of ASCII JSON; the same envelope always gives the same bytes."""
         # Every value is base64, hex or a constant, so nothing needs escaping and the members already stand in canonical order.
-        return b'{"payload":"%b","payloadType":"%b","signatures":[{"keyid":"%b","sig":"%b"}]}' % (
+        return b'{"payload":"%b","payloadType":"%b","signatures":[{"keyid":"%b","sig":"%b"}%b]}' % (
             base64.b64encode(self.payload),
             PAYLOAD_TYPE.encode("ascii"),
             self.keyid.encode("ascii"),
             base64.b64encode(self.signature),
+            b"" if self.second is None else b',{"keyid":"%b","sig":"%b"}' % _encoded(self.second),
         )
+
+
+def _encoded(second: Cosignature) -> tuple[bytes, bytes]:
+    return second.keyid.encode("ascii"), base64.b64encode(second.signature)
 
 
 def keyid_of(public: Ed25519PublicKey) -> str:
@@ -78,10 +91,16 @@ def sign_envelope(payload: bytes, key: Signer) -> Envelope:
     return Envelope(payload=payload, keyid=key.keyid, signature=key.sign(pre_authentication_encoding(payload)))
 
 
+def cosign_envelope(payload: bytes, key: Signer, second: Signer) -> Envelope:
+    """Sign the very bytes of `payload` with both keys."""
+    signed = pre_authentication_encoding(payload)
+    return Envelope(payload, key.keyid, key.sign(signed), Cosignature(second.keyid, second.sign(signed)))
+
+
 def parse_envelope(data: bytes | Mapping[str, Any]) -> Envelope:
     """Read an envelope and refuse everything that two readers could read differently.
 
-    Refused: duplicate and unknown members, other payload types, more or fewer than one signature, base64 that is not the one
+    Refused: duplicate and unknown members, other payload types, no or more than two signatures, base64 that is not the one
     standard encoding of its bytes. A mapping was parsed by someone else, so duplicate members can no longer be seen in it.
 
     Raises:
@@ -98,28 +117,64 @@ def parse_envelope(data: bytes | Mapping[str, Any]) -> Envelope:
     if members["payloadType"] != PAYLOAD_TYPE:
         raise _malformed(f"payloadType is not {PAYLOAD_TYPE}")
     signatures = members["signatures"]
-    if not isinstance(signatures, list) or len(cast("list[object]", signatures)) != 1:
-        raise _malformed("there must be exactly one signature")
-    signature = _exactly(cast("list[object]", signatures)[0], {"keyid", "sig"}, "the signature")
+    if not isinstance(signatures, list) or not 1 <= len(cast("list[object]", signatures)) <= 2:
+        raise _malformed("there must be exactly one signature, or two of a key rotation")
+    first, *others = [_parse_signature(signature) for signature in cast("list[object]", signatures)]
+    second = others[0] if others else None
+    return Envelope(_strict_base64(members["payload"], "payload"), first.keyid, first.signature, second)
+
+
+def _parse_signature(value: object) -> Cosignature:
+    signature = _exactly(value, {"keyid", "sig"}, "the signature")
     keyid = signature["keyid"]
     if not isinstance(keyid, str) or not _KEYID.fullmatch(keyid):
         raise _malformed("keyid is not 64 lower-case hexadecimal digits")
     sig = _strict_base64(signature["sig"], "sig")
     if len(sig) != SIGNATURE_BYTES:
         raise _malformed(f"sig has {len(sig)} bytes, an Ed25519 signature has {SIGNATURE_BYTES}")
-    return Envelope(payload=_strict_base64(members["payload"], "payload"), keyid=keyid, signature=sig)
+    return Cosignature(keyid, sig)
 
 
 def parse_strict_json(data: bytes) -> Json:
     """Decode UTF-8 JSON; duplicate member names, NaN, infinities, oversized and too deeply nested input raise ValueError."""
+    return _decode(data, _STRICT_DECODER)
+
+
+def _decode(data: bytes, decoder: json.JSONDecoder) -> Json:
     if len(data) > MAX_ENVELOPE_BYTES:
         raise ValueError(f"longer than {MAX_ENVELOPE_BYTES} bytes")
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_members, parse_constant=_refuse_constant)
+        return decoder.decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def parse_plain_json(data: bytes) -> Json:
+    """As `parse_strict_json`, for JSON that `canonical_plain` may write: names in ASCII, and integers within +-(2**53 - 1) for numbers.
+
+    Raises NotPlain for any other, and ValueError.
+    """
+    return _decode(data, _PLAIN_DECODER)
+
+
+def _unique_plain_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = _unique_members(pairs)
+    if not "".join(members).isascii():
+        raise NotPlain
+    return members
+
+
+def _refuse_float(text: str) -> float:
+    raise NotPlain
+
+
+def _plain_integer(text: str) -> int:
+    number = int(text)
+    if abs(number) > MAX_INTEGER:
+        raise NotPlain
+    return number
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -131,6 +186,12 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_STRICT_DECODER = json.JSONDecoder(object_pairs_hook=_unique_members, parse_constant=_refuse_constant)
+_PLAIN_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique_plain_members, parse_constant=_refuse_constant, parse_float=_refuse_float, parse_int=_plain_integer
+)
 
 
 def _exactly(value: object, names: set[str], what: str) -> dict[str, Any]:

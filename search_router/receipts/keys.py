@@ -54,6 +54,10 @@ class SigningKey:
     def public(self) -> Ed25519PublicKey:
         return self._private.public_key()
 
+    def public_pem(self) -> bytes:
+        """The public half for people who verify without us: SubjectPublicKeyInfo in PEM."""
+        return self.public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
     def sign(self, data: bytes) -> bytes:
         """64 bytes, RFC 8032."""
         return self._private.sign(data)
@@ -76,7 +80,42 @@ def public_key_path(path: Path) -> Path:
     return path.with_name(path.name + ".pub")
 
 
+def next_key_path(path: Path) -> Path:
+    """Where a rotation keeps the new key until every log has gone over to it."""
+    return path.with_name(path.name + ".next")
+
+
+def retired_directory(path: Path) -> Path:
+    """Where the public halves of retired keys lie, each with the record that ended it: `<keyid>.pub` and `<keyid>.rotation.json`."""
+    return path.parent / "retired"
+
+
 def load_or_create_key(path: Path) -> SigningKey:
+    """The private key at `path`, made first if there is none. Neither amid a rotation nor after its own retirement.
+
+    Raises:
+        KeyUnusable: as `read_or_make_key` says it; a rotation was interrupted; the key was retired.
+    """
+    if next_key_path(path).exists():
+        raise KeyUnusable(
+            f"A rotation of the signing key {path} is going on, or was interrupted.",
+            remedy="Run `search-router receipts rotate` to finish it, then start again.",
+        )
+    key = read_or_make_key(path)
+    if (retired_directory(path) / f"{key.keyid}.rotation.json").exists():
+        raise retired(key.keyid)
+    return key
+
+
+def retired(keyid: str) -> KeyUnusable:
+    """The error for a key that must sign nothing more."""
+    return KeyUnusable(
+        f"The signing key {keyid} was retired by a rotation; what it signs from now on counts for nothing.",
+        remedy="Put the key back that the rotation made, or move this one away and a new one is made, which verifiers must then pin.",
+    )
+
+
+def read_or_make_key(path: Path) -> SigningKey:
     """The private key at `path`, made first if there is none.
 
     Of several processes that start at once, one makes the key and all load the same one: it is written to a temporary file and
@@ -85,18 +124,18 @@ def load_or_create_key(path: Path) -> SigningKey:
     Raises:
         KeyUnusable: loose mode, another owner, a symbolic link, not an Ed25519 key in PKCS#8 PEM, or a place that cannot be written.
     """
-    key = _load_key(path)
+    key = read_key(path)
     if key is None:
         _create_key(path)
-        key = _load_key(path)
+        key = read_key(path)
         if key is None:
             raise KeyUnusable(f"The signing key {path} vanished while it was being made.", remedy="Start again.")
     _publish(path, key)
     return key
 
 
-def _load_key(path: Path) -> SigningKey | None:
-    """The key, or None when there is no such file."""
+def read_key(path: Path) -> SigningKey | None:
+    """The private key at `path`, or None when there is no such file. Raises KeyUnusable."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -160,13 +199,13 @@ def _create_key(path: Path) -> None:
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = _write_temporary(path, pem, 0o600)
+        temporary = write_temporary(path, pem, 0o600)
         try:
             with contextlib.suppress(FileExistsError):
                 os.link(temporary, path)
         finally:
             temporary.unlink()
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
         raise _inaccessible(path, error) from error
 
@@ -174,12 +213,12 @@ def _create_key(path: Path) -> None:
 def _publish(path: Path, key: SigningKey) -> None:
     """Keep the public key file in step with the private one. A different file there is refused: strangers would pin it."""
     target = public_key_path(path)
-    pem = key.public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    pem = key.public_pem()
     try:
         found = target.read_bytes()
     except FileNotFoundError:
         try:
-            _write_temporary(path, pem, 0o644).replace(target)
+            write_temporary(path, pem, 0o644).replace(target)
         except OSError as error:
             # A key mounted read-only can sign all the same; its public half is then the owner's to hand out.
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
@@ -193,7 +232,13 @@ def _publish(path: Path, key: SigningKey) -> None:
         )
 
 
-def _write_temporary(path: Path, content: bytes, mode: int) -> Path:
+def write_whole(path: Path, content: bytes, mode: int) -> None:
+    """Put a file there whole and durable, over another one if there is one."""
+    write_temporary(path, content, mode).replace(path)
+    sync_directory(path.parent)
+
+
+def write_temporary(path: Path, content: bytes, mode: int) -> Path:
     """A synced new file beside `path`, with exactly `mode` before the first byte is in it."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -209,7 +254,8 @@ def _write_temporary(path: Path, content: bytes, mode: int) -> Path:
     return temporary
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Make names that were made, changed or removed in a directory durable."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

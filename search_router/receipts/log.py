@@ -1,7 +1,6 @@
-"""One log on disk: an SQLite file named after its id, its rows, and the check of its end before anyone appends to it.
+"""One log on disk: an SQLite file named after its id, its rows, its stored tree, and what its errors mean.
 
-Synchronous; the store calls it off the event loop, and verification calls it as it is. A log that is damaged is an error with the
-repair command.
+Synchronous. A log that is damaged is an error with the repair command. `tip` checks where a log goes on.
 """
 
 from __future__ import annotations
@@ -11,22 +10,22 @@ import os
 import re
 import sqlite3
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 from urllib.parse import quote
 
 from search_router.canonical import sha256_hex
-from search_router.errors import ReceiptError, StoreUnavailable
-from search_router.receipts.envelope import Envelope, parse_envelope
-from search_router.receipts.statement import StatementFacts, first_prev, read_statement
+from search_router.errors import StoreUnavailable
+from search_router.receipts.envelope import Envelope
+from search_router.receipts.merkle import HASH_BYTES, ReadNode, hash_leaf
+from search_router.receipts.statement import ROTATED, StatementFacts
 
 APPLICATION_ID = 0x53525231
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1 had no tree; claiming such a log upgrades it in place."""
 SUFFIX = ".sqlite"
 SIDE_FILES = ("", "-wal", "-shm", "-journal")
-CHECKED_ROWS = 16
-QUICK_CHECK_BYTES = 4 * 2**20
 LOCK_WAIT_SECONDS = 2.0
 
 LOG_ID = re.compile(r"[0-9a-f]{12}")
@@ -51,12 +50,18 @@ CREATE TABLE receipts (
     status TEXT NOT NULL,
     intent TEXT,
     question_digest TEXT,
-    keyid TEXT NOT NULL
+    keyid TEXT NOT NULL,
+    nodes BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX receipts_by_time ON receipts (time_us, seq);
+CREATE INDEX rotations ON receipts (seq) WHERE status = '{ROTATED}';
 """
-COLUMNS = ("seq", "prev", "hash", "envelope", "time_us", "status", "intent", "question_digest", "keyid")
+"""A row's `nodes` are the subtrees of level 1, 2, … of the log's tree that its receipt completes, 32 bytes each: so they need no table of
+their own and are written with the receipt or not at all. Subtree (level, number) stands in row (number + 1) * 2**level."""
+COLUMNS = ("seq", "prev", "hash", "envelope", "time_us", "status", "intent", "question_digest", "keyid", "nodes")
 SELECT_ROWS = "SELECT seq, prev, hash, CAST(envelope AS BLOB), time_us, status, intent, question_digest, keyid FROM receipts"
+SELECT_ROWS_AND_NODES = SELECT_ROWS.replace(" FROM", ", CAST(nodes AS BLOB) FROM")
+SELECT_ROTATIONS = f"SELECT CAST(envelope AS BLOB) FROM receipts WHERE status = '{ROTATED}' ORDER BY seq"  # noqa: S608 - a constant
 SELECT_FORMAT = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
 
 
@@ -73,6 +78,8 @@ class Row:
     intent: str | None
     question_digest: str | None
     keyid: str
+    nodes: bytes = field(default=b"", compare=False)
+    """Follows from all rows up to this one and so is not compared with the envelope; see SCHEMA."""
 
     @classmethod
     def of(cls, facts: StatementFacts, envelope: Envelope) -> Row:
@@ -80,7 +87,7 @@ class Row:
         return cls(
             seq=place.seq,
             prev=place.prev,
-            hash=sha256_hex(envelope.payload),
+            hash=cls.payload_hash(envelope),
             envelope=envelope.to_bytes(),
             time_us=place.time_us,
             status=facts.status,
@@ -89,10 +96,15 @@ class Row:
             keyid=envelope.keyid,
         )
 
-    def values(self) -> tuple[int | str | bytes | None, ...]:
-        """In the order of COLUMNS."""
+    @staticmethod
+    def payload_hash(envelope: Envelope) -> str:
+        """What the chain and the tree are made of: SHA-256 (hex) of the payload."""
+        return sha256_hex(envelope.payload)
+
+    def values(self, completed: tuple[bytes, ...]) -> tuple[int | str | bytes | None, ...]:
+        """In the order of COLUMNS, with the subtrees that this receipt completes."""
         place = (self.seq, self.prev, self.hash, self.envelope)
-        return (*place, self.time_us, self.status, self.intent, self.question_digest, self.keyid)
+        return (*place, self.time_us, self.status, self.intent, self.question_digest, self.keyid, b"".join(completed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,41 +153,45 @@ def open_for_reading(path: Path) -> Generator[sqlite3.Connection]:
     with contextlib.closing(sqlite3.connect(log_uri(path, "ro"), uri=True, isolation_level=None, timeout=LOCK_WAIT_SECONDS)) as database:
         # Text that is not UTF-8 is a wrong value, and must not keep the rest from being read.
         database.text_factory = _decode
-        yield database
+        with legible_errors():
+            yield database
+
+
+@contextlib.contextmanager
+def legible_errors() -> Generator[None]:
+    """What SQLite says about a damaged schema can quote bytes that are no UTF-8, and Python then raises this instead of SQLite's error."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise sqlite3.DatabaseError("malformed database: a message about it is not UTF-8") from error
 
 
 def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def log_owner(path: Path) -> str:
-    """The key id that a log was made for. Raises StoreUnavailable as `check_log` does."""
-    try:
-        with open_for_reading(path) as database:
-            return _check_identity(path, database)
-    except sqlite3.Error as error:
-        raise store_failure(path, error) from error
+def read_rotations(database: sqlite3.Connection) -> list[bytes]:
+    """The envelopes of a log's key rotations, in order."""
+    return [envelope for (envelope,) in database.execute(SELECT_ROTATIONS)]
 
 
-def check_log(path: Path) -> Head:
-    """The head of a log whose last rows are sound: envelope, hash and chain agree. Small files are checked page by page as well.
+def node_reader(path: Path, database: sqlite3.Connection) -> ReadNode:
+    """Reads one stored subtree of a log. What it returns raises StoreUnavailable where the log has none, and sqlite3.Error."""
 
-    Raises:
-        StoreUnavailable: damaged, from a newer version, or not to be opened.
-    """
-    try:
-        with open_for_reading(path) as database:
-            _check_identity(path, database)
-            if path.stat().st_size <= QUICK_CHECK_BYTES:
-                found = database.execute("PRAGMA quick_check(1)").fetchone()
-                if found != ("ok",):
-                    raise damaged(path, str(found[0]))
-            rows = read_rows(database, f"{SELECT_ROWS} ORDER BY seq DESC LIMIT ?", (CHECKED_ROWS,))
-    except sqlite3.Error as error:
-        raise store_failure(path, error) from error
-    except OSError as error:
-        raise unusable_path(path, error) from error
-    return _check_tail(path, list(reversed(rows)))
+    def read(level: int, number: int) -> bytes:
+        seq = (number + 1) << level
+        found = database.execute("SELECT hash, CAST(nodes AS BLOB) FROM receipts WHERE seq = ?", (seq,)).fetchone()
+        node: bytes = b""
+        if found is not None and level == 0:
+            with contextlib.suppress(ValueError, TypeError):
+                node = hash_leaf(bytes.fromhex(found[0]))
+        elif found is not None:
+            node = found[1][(level - 1) * HASH_BYTES : level * HASH_BYTES]
+        if len(node) != HASH_BYTES:
+            raise damaged(path, f"receipt {seq} lacks its part of the tree")
+        return node
+
+    return read
 
 
 def read_rows(database: sqlite3.Connection, sql: str, parameters: tuple[float | str, ...]) -> list[Row]:
@@ -194,32 +210,14 @@ def check_format(path: Path, application: int, version: int) -> None:
         )
 
 
-def _check_identity(path: Path, database: sqlite3.Connection) -> str:
-    check_format(path, *cast("tuple[int, int]", database.execute(SELECT_FORMAT).fetchone()))
+def check_identity(path: Path, database: sqlite3.Connection) -> tuple[int, str]:
+    """The schema's version and the id of the key that a log was made for. Raises StoreUnavailable and sqlite3.Error."""
+    application, version = cast("tuple[int, int]", database.execute(SELECT_FORMAT).fetchone())
+    check_format(path, application, version)
     found = database.execute("SELECT id, keyid FROM log").fetchall()
     if len(found) != 1 or found[0][0] != path.name.removesuffix(SUFFIX):
         raise damaged(path, "the log id inside is not the one in its name")
-    return cast("str", found[0][1])
-
-
-def _check_tail(path: Path, rows: list[Row]) -> Head:
-    """The rows are the log's last ones in order, so that a row with number 1 among them must be the first of the log."""
-    log = path.name.removesuffix(SUFFIX)
-    before = Head(0, first_prev(log))
-    if rows and len(rows) == CHECKED_ROWS and rows[0].seq > 1:
-        before = Head(rows[0].seq - 1, rows[0].prev)
-    for row in rows:
-        try:
-            envelope = parse_envelope(row.envelope)
-            facts = read_statement(envelope.payload)
-        except (ReceiptError, ValueError) as error:
-            raise damaged(path, f"receipt {row.seq} cannot be read: {error}") from error
-        if Row.of(facts, envelope) != row or facts.position.log != log:
-            raise damaged(path, f"receipt {row.seq} differs from its own envelope")
-        if row.seq != before.seq + 1 or row.prev != before.hash:
-            raise damaged(path, f"receipt {row.seq} does not follow the one before it")
-        before = Head(row.seq, row.hash)
-    return before
+    return version, cast("str", found[0][1])
 
 
 def damaged(path: Path, what: str) -> StoreUnavailable:

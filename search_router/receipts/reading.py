@@ -21,6 +21,7 @@ from search_router.receipts.log import (
     SELECT_ROWS,
     Row,
     check_format,
+    legible_errors,
     log_ids,
     log_path,
     log_uri,
@@ -135,4 +136,5 @@ def _order(receipt: Receipt) -> tuple[int, str, int]:
 @contextlib.asynccontextmanager
 async def _open(path: Path) -> AsyncGenerator[aiosqlite.Connection]:
     async with aiosqlite.connect(log_uri(path, "ro"), uri=True, isolation_level=None, timeout=LOCK_WAIT_SECONDS) as database:
-        yield database
+        with legible_errors():
+            yield database

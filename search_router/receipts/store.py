@@ -11,7 +11,7 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,20 @@ import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from search_router.errors import StoreUnavailable
+from search_router.receipts.checkpoint import checkpoint_path, refuse_rollback
+from search_router.receipts.checkpointer import Checkpointer, CheckpointPlan
 from search_router.receipts.claim import ClaimedLog, claim_log
 from search_router.receipts.envelope import MAX_ENVELOPE_BYTES, sign_envelope
 from search_router.receipts.keys import SigningKey
-from search_router.receipts.log import COLUMNS, LOCK_WAIT_SECONDS, Head, Row, check_log, log_uri, store_failure
+from search_router.receipts.log import COLUMNS, LOCK_WAIT_SECONDS, Head, Row, log_uri, store_failure
 from search_router.receipts.reading import Receipt, ReceiptReader
 from search_router.receipts.statement import Position, parse_own_statement, statement_facts
+from search_router.receipts.tip import Tip, check_log
 
 QUEUE = 1024
 """Receipts that may wait for the writer; further callers wait in line, within their own time limit."""
-MAX_BATCH = 100
-"""Receipts in one transaction: 100 rows of 9 values stay below the 999 parameters that old SQLite builds allow."""
+MAX_BATCH = 99
+"""Receipts in one transaction: 99 rows of 10 values stay below the 999 parameters that old SQLite builds allow."""
 MAX_WAIT_MS = 5000
 DRAIN_SECONDS = 10.0
 
@@ -56,16 +59,21 @@ class Stored:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """One append on its way. `done` is set once either `stored` or `failure` is."""
+    """One append on its way, and what its caller waits for; a caller that has left is told nothing."""
 
     make_payload: MakePayload
-    done: anyio.Event = field(default_factory=anyio.Event)
-    stored: Stored | None = None
-    failure: Exception | None = None
+    done: asyncio.Future[Stored]
+
+    def succeed(self, stored: Stored) -> None:
+        if not self.done.done():
+            self.done.set_result(stored)
 
     def fail(self, failure: Exception) -> None:
-        self.failure = failure
-        self.done.set()
+        if not self.done.done():
+            self.done.set_exception(failure)
+
+
+_Built = tuple[_Waiting, Row, tuple[int | str | bytes | None, ...]]
 
 
 class ReceiptStore:
@@ -82,7 +90,8 @@ class ReceiptStore:
         self._reader = ReceiptReader(directory)
         self._send, self._receive = anyio.create_memory_object_stream[_Waiting](QUEUE)
         self._database: aiosqlite.Connection | None = None
-        self._head: Head | None = log.head
+        self._tip: Tip | None = log.tip
+        self._checkpointer: Checkpointer | None = None
         self._file = _file_identity(log.path)
         self._writer: asyncio.Task[None] | None = None
 
@@ -91,9 +100,14 @@ class ReceiptStore:
         """The id of the log that this process writes."""
         return self._log.id
 
-    async def start(self) -> None:
+    async def start(self, checkpoints: CheckpointPlan | None = None) -> None:
         """Open the log and start the writer; `open_store` does it. Raises StoreUnavailable."""
-        await self._ready()
+        _, tip = await self._ready()
+        if checkpoints is not None:
+            path = checkpoint_path(checkpoints.directory, self.log)
+            done = await anyio.to_thread.run_sync(refuse_rollback, path, checkpoints.key.public, self._log.path, tip)
+            self._checkpointer = Checkpointer(checkpoints, self.log, tip.tree, done)
+            self._checkpointer.start()
         # An asyncio task rather than a task group: aiosqlite is bound to asyncio, and a group would wrap the errors of its caller's block.
         self._writer = asyncio.create_task(self._write(self._receive), name=f"receipt log {self.log}")
 
@@ -108,24 +122,31 @@ class ReceiptStore:
             StoreUnavailable: not on disk within the time limit, or the store is closed, damaged, full or read-only. No answer may leave.
             ValueError: the payload is not a search receipt of the given position.
         """
-        waiting = _Waiting(make_payload)
-        with anyio.move_on_after(self._max_wait_ms / 1000):
+        # A future and a timer of the loop itself: every answer waits here, and an event in a cancel scope takes several times as long.
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(make_payload, loop.create_future())
+        seconds = self._max_wait_ms / 1000
+        timer = loop.call_later(seconds, self._give_up, waiting)
+        try:
             try:
-                try:
-                    self._send.send_nowait(waiting)
-                except anyio.WouldBlock:
+                self._send.send_nowait(waiting)
+            except anyio.WouldBlock:
+                with anyio.move_on_after(seconds):
                     await self._send.send(waiting)
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-                raise self._closed() from error
-            await waiting.done.wait()
-        if waiting.failure is not None:
-            raise waiting.failure
-        if waiting.stored is None:
-            raise StoreUnavailable(
+            return await waiting.done
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise self._closed() from error
+        finally:
+            timer.cancel()
+            waiting.done.cancel()  # so that nobody tells a caller that has left
+
+    def _give_up(self, waiting: _Waiting) -> None:
+        waiting.fail(
+            StoreUnavailable(
                 f"The receipt was not on disk within {self._max_wait_ms} ms (it may still be written).",
                 remedy=f"Check the load of the disk that holds {self._log.path}, or raise `receipts.max_wait_ms`.",
             )
-        return waiting.stored
+        )
 
     async def get(self, receipt_id: str) -> Receipt:
         """See `ReceiptReader.get`."""
@@ -146,6 +167,8 @@ class ReceiptStore:
                     await asyncio.wait({self._writer}, timeout=DRAIN_SECONDS)
             self._receive.close()
             await self._disconnect()
+            if self._checkpointer is not None:
+                await self._checkpointer.aclose()
         if self._writer is not None and self._writer.done() and not self._writer.cancelled():
             self._writer.result()  # a writer that broke is a defect of ours: it must not end unseen
 
@@ -166,31 +189,33 @@ class ReceiptStore:
     async def _commit(self, batch: list[_Waiting]) -> None:
         """Write the batch in one transaction and wake everyone in it, with a place in the log or with the failure."""
         try:
-            database, head = await self._ready()
+            database, tip = await self._ready()
         except StoreUnavailable as error:
             for waiting in batch:
                 waiting.fail(StoreUnavailable(error.message, remedy=error.remedy))
             return
-        built = self._build(batch, head)
+        built, tip = self._build(batch, tip)
         if not built:
             return
-        self._head = None  # not known until the commit has returned, however it returns
+        self._tip = None  # not known until the commit has returned, however it returns
         try:
-            await database.execute_insert(_insert_rows(len(built)), [value for _, row in built for value in row.values()])
+            await database.execute_insert(_insert_rows(len(built)), [value for _, _, values in built for value in values])
         except (sqlite3.Error, ValueError) as error:
             cause = error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError(str(error))
-            for waiting, _ in built:
+            for waiting, _, _ in built:
                 waiting.fail(store_failure(self._log.path, cause))
             return
-        last = built[-1][1]
-        self._head = Head(last.seq, last.hash)
-        for waiting, row in built:
-            waiting.stored = Stored(f"{self.log}:{row.seq}", row.seq, self.log, row.keyid, row.time_us, row.envelope)
-            waiting.done.set()
+        self._tip = tip
+        for waiting, row, _ in built:
+            waiting.succeed(Stored(f"{self.log}:{row.seq}", row.seq, self.log, row.keyid, row.time_us, row.envelope))
+        if self._checkpointer is not None:
+            self._checkpointer.see(tip.tree)
 
-    def _build(self, batch: list[_Waiting], head: Head) -> list[tuple[_Waiting, Row]]:
-        """The signed rows after `head`; who cannot be built is told at once and takes no number."""
-        built: list[tuple[_Waiting, Row]] = []
+    def _build(self, batch: list[_Waiting], tip: Tip) -> tuple[list[_Built], Tip]:
+        """The signed rows after `tip` with their database values, and the tip after them; who cannot be built is told at once and takes no
+        number."""
+        built: list[_Built] = []
+        head, tree = tip.head, tip.tree
         for waiting in batch:
             position = Position(self.log, head.seq + 1, head.hash, self._clock(), self._nonce())
             try:
@@ -198,9 +223,10 @@ class ReceiptStore:
             except Exception as error:  # noqa: BLE001 - not judged here: carried to the caller whose code raised it
                 waiting.fail(error)
                 continue
-            built.append((waiting, row))
+            tree, completed = tree.append(bytes.fromhex(row.hash))
+            built.append((waiting, row, row.values(completed)))
             head = Head(row.seq, row.hash)
-        return built
+        return built, Tip(head, tree, tip.keyid)
 
     def _sign(self, payload: bytes, position: Position) -> Row:
         # The columns are read back from the payload, so that they cannot say anything else than what is signed.
@@ -213,22 +239,22 @@ class ReceiptStore:
         f"{row.status}{row.intent}{row.question_digest}".encode()  # a lone surrogate must fail here, not the whole batch in the database
         return row
 
-    async def _ready(self) -> tuple[aiosqlite.Connection, Head]:
-        """The connection and the head; after a failure both are made anew, from what is on disk."""
+    async def _ready(self) -> tuple[aiosqlite.Connection, Tip]:
+        """The connection and the tip; after a failure both are made anew, from what is on disk."""
         if _file_identity(self._log.path) != self._file:
             raise StoreUnavailable(
                 f"The receipt log {self._log.path} was removed or replaced while it was in use.",
                 remedy="Put the file back or restart: a start checks what is there.",
             )
-        if self._head is None:
+        if self._tip is None:
             await self._disconnect()
-            self._head = await anyio.to_thread.run_sync(check_log, self._log.path)
+            self._tip = await anyio.to_thread.run_sync(check_log, self._log.path)
         if self._database is None:
             try:
                 self._database = await _connect(self._log.path)
             except sqlite3.Error as error:
                 raise store_failure(self._log.path, error) from error
-        return self._database, self._head
+        return self._database, self._tip
 
     async def _disconnect(self) -> None:
         database, self._database = self._database, None
@@ -243,20 +269,28 @@ class ReceiptStore:
 
 @contextlib.asynccontextmanager
 async def open_store(
-    directory: Path, key: SigningKey, *, clock: Callable[[], int], nonce: Callable[[], str], max_wait_ms: int = MAX_WAIT_MS
+    directory: Path,
+    key: SigningKey,
+    *,
+    clock: Callable[[], int],
+    nonce: Callable[[], str],
+    max_wait_ms: int = MAX_WAIT_MS,
+    checkpoints: CheckpointPlan | None = None,
 ) -> AsyncGenerator[ReceiptStore]:
     """The store of a directory, with a log that this process alone writes; on leaving, what stands in line is written first.
 
     `clock` gives integer microseconds since 1970, `nonce` at least 12 fresh random hexadecimal digits. Needs asyncio.
 
     Raises:
-        StoreUnavailable: the directory cannot be written, or a log in it is damaged or from a newer version.
+        StoreUnavailable: the directory cannot be written, or a log in it is damaged, from a newer version, or not what it was at its newest
+            checkpoint.
+        KeyUnusable: the key was retired.
     """
     claimed = await anyio.to_thread.run_sync(lambda: claim_log(directory, key.keyid, created_us=clock(), new_id=lambda: nonce()[:12]))
     try:
         store = ReceiptStore(directory, claimed, key, clock=clock, nonce=nonce, max_wait_ms=max_wait_ms)
         try:
-            await store.start()
+            await store.start(checkpoints)
             yield store
         finally:
             await store.aclose()

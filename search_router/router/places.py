@@ -22,9 +22,22 @@ class Place:
 
 
 def inspect_places(paths: StatePaths) -> tuple[Place, ...]:
-    """Home, key, receipts and cache, each tried out as a router would use it: made where it is missing, and written to. Blocks."""
-    named = {"state": paths.home, "key": paths.key.parent, "receipts": paths.receipts, "cache": paths.cache}
-    variables = {"state": "SEARCH_ROUTER_HOME", "key": "SEARCH_ROUTER_KEY", "receipts": "receipts.directory", "cache": "SEARCH_ROUTER_HOME"}
+    """Home, key, receipts, checkpoints, cache: each tried out as a router would use it, made where missing and written to. Blocks."""
+    home = "SEARCH_ROUTER_HOME"
+    named = {
+        "state": paths.home,
+        "key": paths.key.parent,
+        "receipts": paths.receipts,
+        "checkpoints": paths.checkpoints,
+        "cache": paths.cache,
+    }
+    variables = {
+        "state": home,
+        "key": "SEARCH_ROUTER_KEY",
+        "receipts": "receipts.directory",
+        "checkpoints": "receipts.checkpoints",
+        "cache": home,
+    }
     if os.path.lexists(paths.key):
         del named["key"]  # one that is mounted read-only is fine, and whether it can be used is the key's own business
     places = [_inspect(what, path, variables[what]) for what, path in named.items()]

@@ -32,6 +32,7 @@ from search_router.answers import (
 from search_router.config.drift import note_drift
 from search_router.config.loader import LoadedConfig, load_config
 from search_router.errors import RequestRejected
+from search_router.receipts.checkpointer import CheckpointPlan
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
 from search_router.router.build import read_build
@@ -261,6 +262,7 @@ async def open_router(
                 clock=lambda: time.time_ns() // 1000,
                 nonce=lambda: secrets.token_hex(16),
                 max_wait_ms=loaded.config.receipts.max_wait_ms,
+                checkpoints=_plan_checkpoints(loaded),
             )
         )
         experts = build_experts(loaded.config, loaded.paths.cache)
@@ -272,6 +274,12 @@ async def open_router(
         router = Router(loaded, workspace, experts, sealer, store, build, notes)
         stack.push_async_callback(router.aclose)
         yield router
+
+
+def _plan_checkpoints(loaded: LoadedConfig) -> CheckpointPlan:
+    settings, paths = loaded.config.receipts, loaded.paths
+    key = load_or_create_key(paths.checkpoint_key)
+    return CheckpointPlan(paths.checkpoints, key, settings.checkpoint_receipts, settings.checkpoint_seconds)
 
 
 def _make_private(directory: Path) -> None:

@@ -34,6 +34,9 @@ def test_with_a_home_everything_is_below_it_and_nothing_is_created(desk: Desk) -
         key=home / "keys" / "receipt-ed25519.pem",
         cache=home / "cache",
         user_config=desk.user_file,
+        checkpoints=home / "checkpoints",
+        checkpoint_key=home / "keys" / "checkpoint-ed25519.pem",
+        pins=home / "pinned-keys.txt",
     )
     assert not home.exists()
 

@@ -13,6 +13,7 @@ from search_router.errors import StoreUnavailable
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
 from tests.receipts.samples import make_payload, now_us
+from tests.receipts.stores import StateDirectory
 
 
 def say(text: str) -> None:
@@ -64,7 +65,8 @@ async def main() -> None:
         os.setgid(65534)
         os.setuid(65534)
     try:
-        async with open_store(directory, key, clock=now_us, nonce=lambda: secrets.token_hex(16)) as store:
+        plan = StateDirectory(key_path.parent.parent).plan(every_receipts=20) if what == "for_ever" else None
+        async with open_store(directory, key, clock=now_us, nonce=lambda: secrets.token_hex(16), checkpoints=plan) as store:
             run = {"for_ever": append_for_ever, "when_told": append_when_told, "limit": hit_the_file_size_limit}.get(what)
             if run is not None:
                 await run(store, key_path)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from search_router.canonical import sha256_hex
 from search_router.errors import KeyUnusable
 from search_router.receipts.keys import SigningKey, load_or_create_key, public_key_path, question_digest
-from search_router.receipts.verify import load_public_key
+from search_router.receipts.trust import load_public_key
 
 
 def mode(path: Path) -> int:

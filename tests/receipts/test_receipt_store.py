@@ -19,7 +19,9 @@ from search_router.receipts.log import log_path
 from search_router.receipts.reading import ReceiptReader
 from search_router.receipts.statement import Position, first_prev, read_statement
 from search_router.receipts.store import QUEUE, ReceiptStore, Stored, open_store
-from search_router.receipts.verify import Trust, VerdictKind, verify_log
+from search_router.receipts.trust import Trust
+from search_router.receipts.verify import VerdictKind
+from search_router.receipts.whole_log import verify_log
 from tests.receipts.samples import Ticks, make_answer, make_payload, nonces, sqlite_files
 
 pytestmark = pytest.mark.anyio

@@ -22,7 +22,9 @@ from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.log import SCHEMA_VERSION, log_path
 from search_router.receipts.reading import ReceiptReader
 from search_router.receipts.store import open_store
-from search_router.receipts.verify import Trust, VerdictKind, verify_log
+from search_router.receipts.trust import Trust
+from search_router.receipts.verify import VerdictKind
+from search_router.receipts.whole_log import verify_log
 from tests.privileges import needs_readable_checkout
 from tests.receipts.samples import Ticks, make_payload, nonces, sqlite_files
 
@@ -211,7 +213,7 @@ async def test_a_second_writer_on_the_chain_is_noticed_and_the_chain_stays_whole
         path = log_path(place.directory, store.log)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as someone:
             someone.execute(
-                "INSERT INTO receipts SELECT 2, hash, 'x', envelope, time_us, status, intent, question_digest, keyid FROM receipts"
+                "INSERT INTO receipts SELECT 2, hash, 'x', envelope, time_us, status, intent, question_digest, keyid, nodes FROM receipts"
             )
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="damaged"):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,15 +17,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_router.canonical import canonical_bytes, sha256_hex
+from search_router.canonical import sha256_hex
 from search_router.errors import KeyUnusable
 from search_router.receipts.body import digest_answer, prepare_statement
-from search_router.receipts.envelope import Envelope, parse_envelope, sign_envelope
+from search_router.receipts.envelope import Envelope, sign_envelope
 from search_router.receipts.keys import SigningKey
 from search_router.receipts.log import log_path
 from search_router.receipts.statement import Digest, Position, first_prev
 from search_router.receipts.store import open_store
-from search_router.receipts.verify import EXIT_CODES, Trust, VerdictKind, load_public_key, verify_envelope, verify_log
+from search_router.receipts.trust import Trust, load_public_key
+from search_router.receipts.verify import EXIT_CODES, VerdictKind, verify_envelope
+from search_router.receipts.whole_log import verify_log
+from tests.receipts.attacks import SWAP, Attack, attack, edit_envelope, edit_payload, edit_signature, rebuild, replay, sql
 from tests.receipts.samples import REQUEST, Ticks, make_answer, make_context, make_payload, nonces, request_digest, sqlite_files
 
 KEY = SigningKey.of(Ed25519PrivateKey.generate())
@@ -180,64 +180,11 @@ def copy(log: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(log, tmp_path))
 
 
-def sql(*statements: str) -> Callable[[sqlite3.Connection, str], None]:
-    def run(database: sqlite3.Connection, _: str) -> None:
-        for statement in statements:
-            database.execute(statement)
-
-    return run
-
-
-def envelope_edit(seq: int, edit: Callable[[dict[str, Any]], object]) -> Callable[[sqlite3.Connection, str], None]:
-    def run(database: sqlite3.Connection, _: str) -> None:
-        envelope = json.loads(database.execute("SELECT envelope FROM receipts WHERE seq = ?", (seq,)).fetchone()[0])
-        edit(envelope)
-        database.execute("UPDATE receipts SET envelope = ? WHERE seq = ?", (json.dumps(envelope, separators=(",", ":")).encode(), seq))
-
-    return run
-
-
-def edit_payload(envelope: dict[str, Any]) -> None:
-    payload = base64.b64decode(envelope["payload"]).replace(b'"s-1"', b'"s-2"')
-    envelope["payload"] = base64.b64encode(payload).decode()
-
-
-def edit_signature(envelope: dict[str, Any]) -> None:
-    signature = envelope["signatures"][0]
-    signature["sig"] = base64.b64encode(flip(base64.b64decode(signature["sig"]))).decode()
-
-
-def rebuild(key: SigningKey, *, from_seq: int, rechain: bool) -> Callable[[sqlite3.Connection, str], None]:
-    """Sign all from `from_seq` on anew, with changed content; with `rechain` the chain is made whole again."""
-
-    def run(database: sqlite3.Connection, log: str) -> None:
-        prev = None
-        for seq, blob in database.execute("SELECT seq, envelope FROM receipts WHERE seq >= ? ORDER BY seq", (from_seq,)).fetchall():
-            statement = json.loads(parse_envelope(blob).payload)
-            statement["predicate"]["session"] = "forged"
-            if rechain and prev is not None:
-                statement["predicate"]["prev"] = prev
-            envelope = sign_envelope(canonical_bytes(statement), key)
-            prev = sha256_hex(envelope.payload)
-            row = (statement["predicate"]["prev"], prev, envelope.to_bytes(), key.keyid, seq)
-            database.execute("UPDATE receipts SET prev = ?, hash = ?, envelope = ?, keyid = ? WHERE seq = ?", row)
-        database.execute("UPDATE log SET keyid = ?", (key.keyid,)) if from_seq == 1 else None
-
-    return run
-
-
-SWAP = tuple(
-    f"UPDATE receipts SET {name} = (SELECT {name} FROM receipts r WHERE r.seq = 9 - receipts.seq) WHERE seq IN (4, 5)"
-    for name in ("hash", "envelope", "time_us")
-)
-REPLAY = (
-    "INSERT INTO receipts SELECT {seq}, {prev}, hash, envelope, time_us, status, intent, question_digest, keyid FROM receipts WHERE seq = 3"
-)
-ATTACKS: dict[str, tuple[Callable[[sqlite3.Connection, str], None], str]] = {
-    "edited payload": (envelope_edit(4, edit_payload), "Receipt 4: The signature"),
-    "edited signature": (envelope_edit(4, edit_signature), "Receipt 4: The signature"),
-    "edited keyid": (envelope_edit(4, lambda e: e["signatures"][0].update(keyid="0" * 64)), "does not name the key"),
-    "edited payload type": (envelope_edit(4, lambda e: e.update(payloadType="text/plain")), "payloadType"),
+ATTACKS: dict[str, tuple[Attack, str]] = {
+    "edited payload": (edit_envelope(4, edit_payload()), "Receipt 4: The signature"),
+    "edited signature": (edit_envelope(4, edit_signature), "Receipt 4: The signature"),
+    "edited keyid": (edit_envelope(4, lambda e: e["signatures"][0].update(keyid="0" * 64)), "does not name the key"),
+    "edited payload type": (edit_envelope(4, lambda e: e.update(payloadType="text/plain")), "payloadType"),
     "another envelope in its place": (sql("UPDATE receipts SET envelope = x'00ff' WHERE seq = 4"), "Receipt 4: Not a DSSE envelope"),
     "a number for an envelope": (sql("UPDATE receipts SET envelope = 1.5 WHERE seq = 4"), "Receipt 4: Not a DSSE envelope"),
     "deleted in the middle": (sql("DELETE FROM receipts WHERE seq = 4"), "gap"),
@@ -246,9 +193,9 @@ ATTACKS: dict[str, tuple[Callable[[sqlite3.Connection, str], None], str]] = {
         "Receipt 4: the columns",
     ),
     "first deleted": (sql("DELETE FROM receipts WHERE seq = 1"), "Receipt 2 stands after receipt 0"),
-    "swapped": (sql(*SWAP), "columns"),
-    "replayed at the end": (sql(REPLAY.format(seq=9, prev="(SELECT hash FROM receipts WHERE seq = 8)")), "Receipt 9: the columns"),
-    "inserted before the first": (sql(REPLAY.format(seq=-5, prev="'x'")), "Receipt -5 stands after"),
+    "swapped": (SWAP, "columns"),
+    "replayed at the end": (replay(9, "(SELECT hash FROM receipts WHERE seq = 8)"), "Receipt 9: the columns"),
+    "inserted before the first": (replay(-5, "'x'"), "Receipt -5 stands after"),
     "hash column": (sql("UPDATE receipts SET hash = 'x' WHERE seq = 4"), "Receipt 4: the columns"),
     "time column": (sql("UPDATE receipts SET time_us = 1 WHERE seq = 4"), "Receipt 4: the columns"),
     "status column": (sql("UPDATE receipts SET status = 'empty' WHERE seq = 4"), "Receipt 4: the columns"),
@@ -260,12 +207,6 @@ ATTACKS: dict[str, tuple[Callable[[sqlite3.Connection, str], None], str]] = {
 }
 
 
-def attacked(copy: Path, attack: Callable[[sqlite3.Connection, str], None]) -> Path:
-    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as database:
-        attack(database, copy.stem)
-    return copy
-
-
 def test_a_sound_log_is_valid_and_shows_its_head(log: Path) -> None:
     verdict = verify_log(log, PINNED)
 
@@ -273,23 +214,23 @@ def test_a_sound_log_is_valid_and_shows_its_head(log: Path) -> None:
     assert verdict.head is not None and verdict.head.seq == 8
 
 
-@pytest.mark.parametrize(("attack", "reason"), ATTACKS.values(), ids=ATTACKS.keys())
-def test_an_attacked_log_is_invalid_with_its_reason(copy: Path, attack: Callable[[sqlite3.Connection, str], None], reason: str) -> None:
-    verdict = verify_log(attacked(copy, attack), PINNED)
+@pytest.mark.parametrize(("done", "reason"), ATTACKS.values(), ids=ATTACKS.keys())
+def test_an_attacked_log_is_invalid_with_its_reason(copy: Path, done: Attack, reason: str) -> None:
+    verdict = verify_log(attack(copy, done), PINNED)
 
     assert verdict.kind is VerdictKind.INVALID
     assert reason in "\n".join(verdict.reasons)
 
 
 def test_a_log_re_signed_with_another_key_is_at_best_unpinned_without_a_pin(copy: Path) -> None:
-    verdict = verify_log(attacked(copy, rebuild(OTHER, from_seq=1, rechain=True)), Trust.unpinned(OTHER.public))
+    verdict = verify_log(attack(copy, rebuild(OTHER, from_seq=1, rechain=True)), Trust.unpinned(OTHER.public))
 
     assert verdict.kind is VerdictKind.UNPINNED
     assert len(verdict.reasons) == 1
 
 
 def test_a_key_that_changes_within_a_log_is_wrong_even_without_a_pin(copy: Path) -> None:
-    verdict = verify_log(attacked(copy, rebuild(OTHER, from_seq=4, rechain=True)), Trust.unpinned(KEY.public, OTHER.public))
+    verdict = verify_log(attack(copy, rebuild(OTHER, from_seq=4, rechain=True)), Trust.unpinned(KEY.public, OTHER.public))
 
     assert verdict.kind is VerdictKind.INVALID
     assert "Receipt 4 is signed with key" in "\n".join(verdict.reasons)
@@ -298,14 +239,14 @@ def test_a_key_that_changes_within_a_log_is_wrong_even_without_a_pin(copy: Path)
 def test_what_the_chain_alone_cannot_show_is_only_seen_against_a_kept_head(copy: Path, log: Path) -> None:
     kept = verify_log(log, PINNED).head
 
-    cut = verify_log(attacked(copy, sql("DELETE FROM receipts WHERE seq > 6")), PINNED)
+    cut = verify_log(attack(copy, sql("DELETE FROM receipts WHERE seq > 6")), PINNED)
     assert (cut.kind, cut.head != kept) == (VerdictKind.VALID, True)
-    rebuilt = verify_log(attacked(copy, rebuild(KEY, from_seq=1, rechain=True)), PINNED)
+    rebuilt = verify_log(attack(copy, rebuild(KEY, from_seq=1, rechain=True)), PINNED)
     assert (rebuilt.kind, rebuilt.head != kept) == (VerdictKind.VALID, True)
 
 
 def test_many_problems_are_counted_and_few_are_told(copy: Path) -> None:
-    verdict = verify_log(attacked(copy, sql("UPDATE receipts SET hash = 'x', status = 'y', keyid = 'z'")), PINNED)
+    verdict = verify_log(attack(copy, sql("UPDATE receipts SET hash = 'x', status = 'y', keyid = 'z'")), PINNED)
 
     assert len(verdict.reasons) == 20
     assert verdict.problems > 20
@@ -384,20 +325,14 @@ def test_a_public_key_file_is_an_ed25519_public_key_or_refused(tmp_path: Path) -
         load_public_key(tmp_path / "nothing")
 
 
-def test_verification_imports_nothing_of_the_router_or_the_experts() -> None:
-    code = "import sys, search_router.receipts.verify; print(sorted(m for m in sys.modules if m.startswith('search_router')))"
+def test_verification_imports_nothing_of_the_router_or_the_experts_and_nothing_that_signs() -> None:
+    code = "import sys, search_router.receipts.whole_log; print(*(m for m in sys.modules if m.startswith('search_router')))"
 
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
-    assert loaded.strip() == str(
-        [
-            "search_router",
-            "search_router.canonical",
-            "search_router.errors",
-            "search_router.receipts",
-            *(f"search_router.receipts.{name}" for name in ("envelope", "log", "statement", "verify")),
-        ]
-    )
+    rooms = ("checkpoint", "crew", "envelope", "log", "merkle", "note", "statement", "tip", "trust", "verify", "whole_log")
+    expected = {"search_router", *(f"search_router.{name}" for name in ("canonical", "errors", "receipts"))}
+    assert set(loaded.split()) == expected | {f"search_router.receipts.{name}" for name in rooms}
 
 
 def test_the_request_digest_of_the_samples_is_the_one_in_the_receipt() -> None:

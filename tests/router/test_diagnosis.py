@@ -17,7 +17,8 @@ from tests.repositories import directory_of_nobody, make_repository, unprivilege
 
 
 def paths_in(home: Path) -> StatePaths:
-    return StatePaths(home, home / "receipts", home / "keys" / "k.pem", home / "cache", home / "user.toml")
+    own = {"checkpoints": home / "checkpoints", "checkpoint_key": home / "keys" / "c.pem", "pins": home / "pins.txt"}
+    return StatePaths(home, home / "receipts", home / "keys" / "k.pem", home / "cache", home / "user.toml", **own)
 
 
 def faults(home: Path) -> list[Place]:
@@ -38,11 +39,11 @@ def test_good_places_have_no_fault_and_no_trace_of_the_inspection_is_left(tmp_pa
     assert faults(home) == []
     assert faults(home) == []
     made = {p.relative_to(home).as_posix(): p.stat().st_mode & 0o777 for p in home.rglob("*") if p.is_dir()}
-    assert made == {"keys": 0o700, "receipts": 0o700, "cache": 0o700}
+    assert made == {"keys": 0o700, "receipts": 0o700, "checkpoints": 0o700, "cache": 0o700}
     assert not list(home.rglob(".probe*"))
 
 
-@pytest.mark.parametrize(("what", "name"), [("key", "keys"), ("receipts", "receipts"), ("cache", "cache")])
+@pytest.mark.parametrize(("what", "name"), [("key", "keys"), ("receipts", "receipts"), ("checkpoints", "checkpoints"), ("cache", "cache")])
 def test_a_file_in_the_place_of_a_directory_is_named(tmp_path: Path, what: str, name: str) -> None:
     blocking = tmp_path / "home" / name
     blocking.parent.mkdir()
@@ -57,7 +58,7 @@ def test_a_file_in_the_place_of_the_home_is_named_for_every_place(tmp_path: Path
     home = tmp_path / "home"
     home.write_text("")
     assert [(f.what, f.fault) for f in faults(home)] == [
-        (what, f"{home} is not a directory") for what in ("state", "key", "receipts", "cache")
+        (what, f"{home} is not a directory") for what in ("state", "key", "receipts", "checkpoints", "cache")
     ]
 
 
