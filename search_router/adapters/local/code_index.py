@@ -12,11 +12,16 @@ from search_router.adapters.local.code_segment import Floats, Segment, SegmentFi
 from search_router.adapters.local.code_terms import FileTerms, unpack_terms
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
+from search_router.collector import return_free_memory
 
 BESIDE: Final = 5
 """So many files beside a lone version folder make it the old one."""
 MERGED_UNDER: Final = 2
 """A new segment takes in the one before while that has fewer than so many times its files: few segments, each file built few times."""
+
+
+LARGE: Final = 500
+"""So many files' words, unpacked to build a segment, leave much free memory."""
 
 
 class ProjectCode:
@@ -62,6 +67,8 @@ class ProjectCode:
         taken.sort(key=lambda f: f.path)
         self.segments = (*kept, _segment(taken))
         self._at.update({f.path: (f.blob, len(kept), number) for number, f in enumerate(taken)})
+        if len(taken) > LARGE:
+            return_free_memory()
 
 
 def _segment(files: list[IndexedFile]) -> Segment:

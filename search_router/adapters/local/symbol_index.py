@@ -30,6 +30,7 @@ from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_table import SymbolTable
 from search_router.adapters.local.tree_watch import TreeWatch
+from search_router.collector import return_free_memory
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Definition, Project
 
@@ -189,6 +190,7 @@ class SymbolIndex:
             # What was indexed stays, has no cycles and is large: the collector would walk all of it every few requests (0.1 to 0.2 s).
             gc.collect(1)
             gc.freeze()
+            await anyio.to_thread.run_sync(return_free_memory)
         if self._watch is not None:
             state = self._state(project)
             self._watch.follow(project, nested, _AnyOf(state.seen, state.other))
