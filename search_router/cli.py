@@ -94,6 +94,7 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
     worst = 0
     async with open_router(roots=roots, flags=flags) as router:
         _say_notes(router.notes)
+        await router.catch_up()
         for line in lines:
             if not line.strip():
                 continue

@@ -44,6 +44,15 @@ class Indexed(Protocol):
         ...
 
 
+@runtime_checkable
+class CatchesUp(Protocol):
+    """An expert with an index of its own, that can be made whole before a question comes."""
+
+    async def catch_up(self, projects: tuple[Project, ...]) -> None:
+        """Bring the index of these projects up to date, however long it takes; what fails is met by the next question."""
+        ...
+
+
 class Underway(NamedTuple):
     """What a call that waits is waiting for: a sentence, and the share of it that is done, 0 to 1."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from search_router.adapters.base import Expert
+from search_router.adapters.base import CatchesUp, Expert
 from search_router.adapters.local.codesearch import CodeSearchExpert
 from search_router.adapters.local.sources import SourceReader
 from search_router.adapters.local.symbols import SymbolsExpert
@@ -92,6 +92,12 @@ class Router:
             for expert in self.experts.values():
                 if isinstance(expert, (SymbolsExpert, CodeSearchExpert)):
                     expert.index.watch()
+
+    async def catch_up(self) -> None:
+        """Bring every index up to date, however long it takes: for callers who would rather wait than have a first answer from a part."""
+        for expert in self.experts.values():
+            if isinstance(expert, CatchesUp):
+                await expert.catch_up(self.workspace.projects)
 
     async def aclose(self) -> None:
         """Stop what runs in the background; `open_router` does it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import importlib.metadata
 import sys
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 RANKING: Final = "search_router.adapters.local.code_scope"
 """Needs numpy, 0.1 s to import: loaded in a thread at the first question of a process, while git is waited for."""
 REFRESH_SHARE: Final = 0.8
+CATCH_UP_SECONDS: Final = 3600.0
 BUILD_SHARE: Final = 0.9
 """Parts of a call's time after which the answer comes from what is ready."""
 TYPES: Final = frozenset({"class", "struct", "trait", "interface", "module", "type", "enum"})
@@ -94,6 +96,18 @@ class CodeSearchExpert:
             server_name="codesearch",
             server_version=self._vectors.label if self._vectors else None,
         )
+
+    async def catch_up(self, projects: tuple[Project, ...]) -> None:
+        """See `CatchesUp`: files, segments and vectors."""
+        nested = tuple(project.root for project in projects)
+        until = time.monotonic() + CATCH_UP_SECONDS
+        for project in projects:
+            with contextlib.suppress(ExpertError):
+                await self._index.refresh(project, nested=nested)
+                await asyncio.to_thread(importlib.import_module, RANKING)
+                await self._current(project, until, growing=False)
+                if self._vectors is not None:
+                    await self._vectors.current(project, until)
 
     def is_complete(self, projects: tuple[Project, ...]) -> bool:
         """See `Indexed`."""
