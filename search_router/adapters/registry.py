@@ -17,6 +17,7 @@ from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbols import SymbolsExpert
 from search_router.adapters.local.vector_index import VectorIndex
+from search_router.config.remote import CommandConfig, HttpJsonConfig, McpConfig
 from search_router.config.schema import (
     CallGraphConfig,
     CodeSearchConfig,
@@ -62,6 +63,10 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
                 from search_router.adapters.local.scripted import ScriptedExpert  # a test double: its models are not made in vain
 
                 experts[name] = ScriptedExpert(name, settings)
+            case McpConfig() | CommandConfig() | HttpJsonConfig():
+                from search_router.adapters.remote.kinds import make_remote_expert  # only who has one pays for it
+
+                experts[name] = make_remote_expert(name, settings)
     return experts
 
 
