@@ -10,8 +10,10 @@ from typing import Any
 
 from search_router.adapters.remote.records import Record, number, whole_number
 from search_router.config.remote import AnswerConfig
-from search_router.schema import Hit, Project
+from search_router.schema import DocumentRecord, Hit, Project
 
+MAX_TEXT = 100_000
+"""Characters of one document."""
 STALE = "stale-index"
 DEFINITION_KINDS = frozenset({"definition", "def"})
 
@@ -23,6 +25,9 @@ def record_hits(config: AnswerConfig, records: Sequence[Record], project: Projec
     for record in records:
         path = _text(record.get("path"))
         owner = _owner(record, project, projects)
+        if (document := _document(record)) is not None and owner is not None and (config.form == "document" or path is None):
+            hits.append(Hit(owner.id, document=document, native_score=number(record.get("score"))))
+            continue
         if path is None or owner is None:
             lost += 1
             continue
@@ -55,6 +60,11 @@ def _owner(record: Record, project: Project, projects: Sequence[Project]) -> Pro
     return next((p for p in projects if named in (p.id, str(p.root))), None) or next(
         (p for p in projects if last in (p.id, p.root.name)), None
     )
+
+
+def _document(record: Record) -> DocumentRecord | None:
+    text = _text(record.get("text"))
+    return DocumentRecord(text[:MAX_TEXT], _text(record.get("title")), _text(record.get("url"))) if text is not None else None
 
 
 def _text(value: Any) -> str | None:

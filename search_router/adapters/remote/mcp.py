@@ -16,7 +16,7 @@ from search_router.adapters.remote.judge import best_by_words, judge, judge_refu
 from search_router.adapters.remote.link import Target
 from search_router.adapters.remote.records import Record
 from search_router.adapters.remote.rpc import RpcError
-from search_router.adapters.remote.session import ServerSession
+from search_router.adapters.remote.session import ServerPool, ServerSession
 from search_router.adapters.remote.surroundings import fill_texts, find_program, inherited_names, with_environment
 from search_router.adapters.remote.template import PROJECT_NAMES, fill, placeholders_in
 from search_router.canonical import digest
@@ -32,8 +32,9 @@ LARGE = 65_536
 class McpAsker:
     """The servers of one expert: one, or one a project where its command names the project's root."""
 
-    def __init__(self, config: McpConfig) -> None:
+    def __init__(self, config: McpConfig, pool: ServerPool) -> None:
         self._config = config
+        self._pool = pool
         self._sessions: OrderedDict[str, ServerSession] = OrderedDict()
         self._kept: OrderedDict[str, tuple[float, list[Record]]] = OrderedDict()
         self._closed = False
@@ -141,9 +142,9 @@ class McpAsker:
         shared = not PROJECT_NAMES & placeholders_in(self._place)
         place = "" if shared else f"{project.id}\0{project.root}"
         session = self._sessions.get(place)
-        if session is None:
+        if session is None or session.closed:
             target = self._target({"root": str(project.root), "project": project.id}, () if shared else (project.root,))
-            session = self._sessions[place] = ServerSession(target, self._config.start_ms / 1000)
+            session = self._sessions[place] = self._pool.session(target, self._config.start_ms / 1000)
             if len(self._sessions) > self._config.max_servers:
                 _, oldest = self._sessions.popitem(last=False)
                 await oldest.aclose()

@@ -155,6 +155,10 @@ class ServerSession:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(owner)
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     # ------------------------------------------------------------------ the owner
 
     def _start(self) -> None:
@@ -216,3 +220,17 @@ class ServerSession:
         if self._is_current(connected):
             self._ready = None
             self._stop.set()
+
+
+class ServerPool:
+    """The servers of one router: experts with the same target share one server."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[Target, ServerSession] = {}
+
+    def session(self, target: Target, start_seconds: float) -> ServerSession:
+        """The server at a target, not started yet when nobody has asked it."""
+        found = self._sessions.get(target)
+        if found is None or found.closed:
+            found = self._sessions[target] = ServerSession(target, start_seconds)
+        return found

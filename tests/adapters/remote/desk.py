@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from search_router.adapters.remote.expert import RemoteExpert
-from search_router.adapters.remote.kinds import make_remote_expert
+from search_router.adapters.remote.kinds import make_remote_experts
 from search_router.config.remote import CommandConfig, HttpJsonConfig, McpConfig
 from search_router.schema import ExpertCall, Project, QueryForm, SubQuery
 
@@ -42,7 +42,7 @@ def stdio_config(start: str = "none", **more: Any) -> McpConfig:
 
 @asynccontextmanager
 async def expert_of(config: Any) -> AsyncGenerator[RemoteExpert]:
-    expert = make_remote_expert("faulty", config)
+    expert = make_remote_experts({"faulty": config})["faulty"]
     try:
         yield expert
     finally:

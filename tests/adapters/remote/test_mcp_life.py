@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from search_router.adapters.remote.mcp import McpAsker
-from search_router.adapters.remote.session import Circuit
+from search_router.adapters.remote.session import Circuit, ServerPool
 from search_router.errors import ExpertError, FailureClass
 from tests.adapters.remote.desk import SERVER, call_for, config_of, expert_of, project_at, stdio_config
 
@@ -158,7 +158,7 @@ async def test_a_cancelled_call_leaves_the_server_usable_and_its_late_answer_is_
 
 
 async def test_three_silent_calls_replace_the_server(tmp_path: Path) -> None:
-    asker = McpAsker(stdio_config())
+    asker = McpAsker(stdio_config(), ServerPool())
     await asker.ask({"question": "warm"}, project_at(tmp_path), 20)
     for _ in range(3):
         with pytest.raises(ExpertError):
