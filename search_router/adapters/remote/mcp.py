@@ -127,6 +127,9 @@ class McpAsker:
             first = running[0]
             return State(f"running: {first.server_name or 'a server without a name'}", first.server_version or None, details=details)
         starting = any(s.starting for s in self._sessions.values())
+        fallen = next((s.circuit.last for s in self._sessions.values() if s.circuit.last is not None), None)
+        if fallen is not None and not starting:
+            return State(f"{fallen.message} It is tried again by the next question.", details=details)
         return State("is starting" if starting else "is started by the first question", details=details)
 
     async def aclose(self) -> None:

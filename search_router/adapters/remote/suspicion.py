@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-EMPTY_IN_A_ROW = 5
+EMPTY_IN_A_ROW = 8
 """So many requests in a row, in each of which somebody else found something."""
 
 
