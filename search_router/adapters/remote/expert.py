@@ -23,7 +23,7 @@ from search_router.config.remote import RemoteConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project, QueryForm, SubQuery
 
-SHARE_OF_BUDGET = 0.9
+SHARE_OF_BUDGET = 5 / 6
 """The rest is for saying why there is no answer, before the router stops listening and could only call it a time-out."""
 CANARY_LIMIT = 3
 

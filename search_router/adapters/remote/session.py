@@ -83,6 +83,8 @@ class ServerSession:
         self._ready: asyncio.Future[Connected] | None = None
         self._stop = asyncio.Event()
         self._closed = False
+        self._calls: dict[int, int] = {}
+        self._given_up: dict[int, asyncio.Event] = {}
 
     @property
     def connected(self) -> Connected | None:
@@ -128,6 +130,7 @@ class ServerSession:
         for renewed in (False, True):
             connected = await self.ready(until - time.monotonic())
             left = max(0.001, until - time.monotonic())
+            self._calls[id(connected)] = self._calls.get(id(connected), 0) + 1
             try:
                 reply = await connected.link.call("tools/call", {"name": tool, "arguments": dict(arguments)}, left)
             except SessionLost:
@@ -144,12 +147,15 @@ class ServerSession:
             else:
                 self.circuit.close()
                 return reply, connected
+            finally:
+                self._leave(connected)
         raise AssertionError("unreachable")
 
     async def aclose(self) -> None:
         """Stop the server, bounded by what the transports take to close. Safe to call twice."""
         self._closed = True
-        self._stop.set()
+        for stop in (self._stop, *self._given_up.values()):
+            stop.set()
         owner = self._owner
         if owner is not None:
             with contextlib.suppress(asyncio.CancelledError):
@@ -216,10 +222,19 @@ class ServerSession:
         return self.connected is connected
 
     def _drop(self, connected: Connected) -> None:
-        """Give a connection up; the next call opens another, after this one is closed."""
+        """Give a connection up: the next call opens another, after this one has been left by the calls that still wait and is closed."""
         if self._is_current(connected):
             self._ready = None
-            self._stop.set()
+            self._given_up[id(connected)] = self._stop
+
+    def _leave(self, connected: Connected) -> None:
+        """A call is over; the last one of a connection that was given up lets it close."""
+        name = id(connected)
+        self._calls[name] -= 1
+        if not self._calls[name]:
+            del self._calls[name]
+            if (stop := self._given_up.pop(name, None)) is not None:
+                stop.set()
 
 
 class ServerPool:

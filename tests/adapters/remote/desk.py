@@ -11,10 +11,11 @@ from typing import Any
 
 from search_router.adapters.remote.expert import RemoteExpert
 from search_router.adapters.remote.kinds import make_remote_experts
+from search_router.benchmark import fault_server
 from search_router.config.remote import CommandConfig, HttpJsonConfig, McpConfig
 from search_router.schema import ExpertCall, Project, QueryForm, SubQuery
 
-SERVER = Path(__file__).with_name("fault_server.py")
+SERVER = Path(fault_server.__file__)
 ITEMS = {
     "form": "json",
     "items": "items",

@@ -7,6 +7,8 @@ A call does what its argument `question` says: `fault=NAME` anywhere in it names
 Each start appends its process id to the file in FAULT_PIDS, if that is set.
 """
 
+from __future__ import annotations
+
 import http.server
 import json
 import os
@@ -17,11 +19,15 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
-HUGE = 50 * 2**20
-HITS = [{"path": "src/app.py", "start": 4, "end": 6, "symbol": "start"}, {"path": "notes.txt", "start": 1, "end": 1}]
+Message = dict[str, Any]
+
+HUGE = int(os.environ.get("FAULT_HUGE_MB", "50")) * 2**20
+HITS: list[Message] = [{"path": "src/app.py", "start": 4, "end": 6, "symbol": "start"}, {"path": "notes.txt", "start": 1, "end": 1}]
 START = sys.argv[2] if len(sys.argv) > 2 else "none"
-TOOLS = [
+TOOLS: list[Message] = [
     {"name": "search", "inputSchema": {"type": "object", "properties": {"question": {"type": "string"}, "mode": {"enum": ["fast"]}}}},
     {"name": "bare", "inputSchema": {"type": "object"}},
 ]
@@ -29,25 +35,26 @@ CALLS = {"n": 0}
 
 
 class Leave(Exception):
-    pass
+    """Die instead of answering."""
 
 
-def fault_of(message):
+def fault_of(message: Message) -> str:
+    """The fault that a call asks for."""
     if message.get("method") != "tools/call":
         return "none"
     found = re.search(r"fault=([a-z0-9-]+)", json.dumps(message["params"].get("arguments", {})))
     return found[1] if found else "none"
 
 
-def wrap(message, result):
+def wrap(message: Message, result: Message) -> Message:
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
-def text(value, **more):
+def text(value: str, **more: Any) -> Message:
     return {"content": [{"type": "text", "text": value}], **more}
 
 
-def answers(message):
+def answers(message: Message) -> list[bytes]:
     """The raw messages (bytes) that answer one message. Raises Leave to die instead."""
     method = message.get("method")
     if method == "initialize":
@@ -62,7 +69,7 @@ def answers(message):
                 ).encode()
             ]
         version = {"old-version": "1999-01-01", "no-version": None}.get(START, message["params"]["protocolVersion"])
-        said = {"capabilities": {"tools": {}}, "serverInfo": {"name": "faulty", "version": "9.1"}}
+        said: Message = {"capabilities": {"tools": {}}, "serverInfo": {"name": "faulty", "version": "9.1"}}
         return [json.dumps(wrap(message, {**said, **({"protocolVersion": version} if version else {})})).encode()]
     if method == "tools/list":
         return [json.dumps(wrap(message, {"tools": TOOLS})).encode()]
@@ -71,7 +78,8 @@ def answers(message):
     return call(message)
 
 
-def call(message):
+def call(message: Message) -> list[bytes]:
+    """The raw answers to one call."""
     CALLS["n"] += 1
     fault = fault_of(message)
     arguments = message["params"].get("arguments", {})
@@ -119,22 +127,23 @@ def call(message):
 # ------------------------------------------------------------------ stdio
 
 
-def serve_stdio():
+def serve_stdio() -> None:
+    """Until the end of the input."""
     if "grandchild" in START:
         subprocess.Popen(["sleep", "1000"])
     if "stubborn" in START:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if START == "die-start":
-        print("cannot open the database, token=sk-abcdefgh12345678", file=sys.stderr, flush=True)
+        sys.stderr.write("cannot open the database, token=sk-abcdefgh12345678" + "\n")
         sys.exit(3)
     out = sys.stdout.buffer
     lock = threading.Lock()
 
-    def reply(message):
+    def reply(message: Message) -> None:
         try:
             found = answers(message)
         except Leave:
-            print("segmentation fault, password: swordfish9", file=sys.stderr, flush=True)
+            sys.stderr.write("segmentation fault, password: swordfish9" + "\n")
             os._exit(7)
         with lock:
             for raw in found:
@@ -154,26 +163,30 @@ def serve_stdio():
 # ------------------------------------------------------------------ HTTP
 
 
-SESSIONS = set()
-STREAMS = {}
+SESSIONS: set[str | None] = set()
+STREAMS: dict[str, queue.Queue[bytes | None]] = {}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    """Streamable HTTP at any path, SSE at /sse."""
+
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = 65_536
 
-    def log_message(self, format, *args):  # noqa: A002
-        pass
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Says nothing."""
 
-    def send_whole(self, status, kind, body, **headers):
+    def send_whole(self, status: int, kind: str, body: bytes, **headers: str | None) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
+            self.send_header(name.replace("_", "-"), value or "")
         self.end_headers()
         self.wfile.write(body)
 
-    def do_POST(self):
+    def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path.startswith("/messages"):
             return self.post_to_stream(message)
@@ -212,11 +225,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send_whole(200, "text/event-stream", body, Mcp_Session_Id=session)
         return self.send_whole(200, "application/json", found[0] if found else b"", Mcp_Session_Id=session)
 
-    def do_DELETE(self):
+    def do_DELETE(self) -> None:
         SESSIONS.discard(self.headers.get("Mcp-Session-Id"))
         self.send_whole(200, "text/plain", b"")
 
-    def do_GET(self):
+    def do_GET(self) -> None:
         if not self.path.startswith("/sse"):
             return self.send_whole(405, "text/plain", b"")
         name = f"q{len(STREAMS)}"
@@ -233,7 +246,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
         return None
 
-    def post_to_stream(self, message):
+    def post_to_stream(self, message: Message) -> None:
         stream = STREAMS[self.path.rpartition("=")[2]]
         self.send_whole(202, "text/plain", b"")
         try:
@@ -243,15 +256,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
             stream.put(None)
 
 
-def serve_http():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    print(server.server_address[1], flush=True)
+class Site(http.server.ThreadingHTTPServer):
+    """Many clients at once; what a client that leaves does to a thread is nobody's concern."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing."""
+
+
+def serve_http() -> None:
+    """On a free port, for ever."""
+    server = Site(("127.0.0.1", 0), Handler)
+    sys.stdout.write(f"{server.server_address[1]}\n")
+    sys.stdout.flush()
     server.serve_forever()
 
 
 if __name__ == "__main__":
     if os.environ.get("FAULT_PIDS"):
-        with open(os.environ["FAULT_PIDS"], "a") as pids:
+        with Path(os.environ["FAULT_PIDS"]).open("a") as pids:
             pids.write(f"{os.getpid()}\n")
-    serve_stdio() if sys.argv[1] == "stdio" else serve_http()
+    if sys.argv[1] == "stdio":
+        serve_stdio()
+    else:
+        serve_http()
