@@ -80,6 +80,10 @@ class CommandAsker:
                 self._version = None
         return self._version
 
+    @property
+    def share_of_start(self) -> float:
+        return 1.0
+
     def state(self) -> State:
         program = self._config.command[0]
         if "{" not in program and "/" not in program and find_program(program) is None:

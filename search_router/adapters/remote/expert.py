@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import anyio
 import anyio.to_thread
 
+from search_router.adapters.base import Underway
 from search_router.adapters.remote.hits import flag_stale, index_time, record_hits
 from search_router.adapters.remote.records import Record
 from search_router.adapters.remote.surroundings import require_variables
@@ -62,6 +63,11 @@ class Asker(Protocol):
 
     async def ask(self, values: dict[str, Any], project: Project, seconds: float) -> Told:
         """One project's records, or ExpertError."""
+        ...
+
+    @property
+    def share_of_start(self) -> float:
+        """How far the start of its servers is, 0 to 1 when none starts."""
         ...
 
     def state(self) -> State:
@@ -113,6 +119,11 @@ class RemoteExpert:
     def compare(self, found: int, others: int) -> None:
         """Hear how many hits this expert had for a request, and how many the others had for the same."""
         self._suspicion.note(found, others)
+
+    def underway(self, call: ExpertCall) -> Underway | None:
+        """That its server is still starting, for a call that waits."""
+        share = self._asker.share_of_start
+        return Underway(f"{call.expert} is starting", share) if share < 1 else None
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         try:

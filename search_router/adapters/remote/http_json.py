@@ -78,6 +78,10 @@ class HttpJsonAsker:
     def _filled(self, template: Mapping[str, Any], values: dict[str, Any]) -> Mapping[str, Any]:
         return fill(template, with_environment(values, template))
 
+    @property
+    def share_of_start(self) -> float:
+        return 1.0
+
     def state(self) -> State:
         if (left := self._circuit.next_try_in) > 0 and (error := self._circuit.last) is not None:
             return State(f"{error.message} Next try in {left:.1f} s.", failure=error.failure, details=(("next_try_in_s", f"{left:.1f}"),))

@@ -110,6 +110,10 @@ class McpAsker:
         records = await anyio.to_thread.run_sync(judge, answer, received) if len(received.text) > LARGE else judge(answer, received)
         return Told(records, reply.cut, connected.server_name or None, connected.server_version or None, connected.link.noise)
 
+    @property
+    def share_of_start(self) -> float:
+        return min((session.share_of_start for session in self._sessions.values()), default=1.0)
+
     def state(self) -> State:
         config = self._config
         if config.transport == "stdio" and "{" not in config.command[0] and find_program(config.command[0]) is None:

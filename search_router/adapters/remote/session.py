@@ -82,6 +82,7 @@ class ServerSession:
         self._owner: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[Connected] | None = None
         self._stop = asyncio.Event()
+        self._started_at = 0.0
         self._closed = False
         self._calls: dict[int, int] = {}
         self._given_up: dict[int, asyncio.Event] = {}
@@ -95,6 +96,11 @@ class ServerSession:
     @property
     def starting(self) -> bool:
         return self._ready is not None and not self._ready.done()
+
+    @property
+    def share_of_start(self) -> float:
+        """How much of the time for its start has gone, 0 to 1; 1 when it does not start."""
+        return min(1.0, (time.monotonic() - self._started_at) / self._start_seconds) if self.starting else 1.0
 
     async def ready(self, seconds: float) -> Connected:
         """The server, started when it does not run. Waits at most so long; the start goes on without those who leave.
@@ -169,6 +175,7 @@ class ServerSession:
 
     def _start(self) -> None:
         self.starts += 1
+        self._started_at = time.monotonic()
         self._ready = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
         before = self._owner
