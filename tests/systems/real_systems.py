@@ -63,10 +63,11 @@ class System:
     prepare: Callable[[Path, Path, Path], None] | None = None
     """Given its environment's programs, the project and its home."""
     preset: str | None = None
-    more_path: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     """Further packages in an environment beside."""
     engine: str | None = None
+    beside: tuple[str, ...] = ("symbols", "grep")
+    """Embedded experts that are asked as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ SYSTEMS = (
         "serena",
         extra=("ty",),
         engine="ty",
+        beside=("symbols", "grep", "python-types"),
     ),
     System("symgrep", ("symgrep-codesearch==0.7.2",), ("symgrep",), f"`{SYMBOL}`", "identifier", "symgrep-mcp"),
 )
@@ -212,7 +214,7 @@ def _configure(system: System, folder: Path, project: Path, programs: Path, own_
     blocks = load_preset(system.preset).text if system.preset else SYMGREP
     blocks = blocks[: blocks.index("[priors.")] if "[priors." in blocks else blocks
     blocks = blocks.replace(f'command = ["{system.program}"', f'command = ["{programs / system.program}"')
-    path = ":".join([str(programs), *system.more_path, os.environ.get("PATH", "")])
+    path = ":".join([str(programs), os.environ.get("PATH", "")])
     env = {"PATH": path, "HOME": str(own_home)}
     blocks = re.sub(r"^env = \{.*\}\n", "", blocks, flags=re.MULTILINE)
     more = ", ".join(f"{key} = {json.dumps(value)}" for key, value in {**env, "SERENA_USAGE_REPORTING": "false"}.items())
@@ -223,11 +225,11 @@ def _configure(system: System, folder: Path, project: Path, programs: Path, own_
     user = folder / "user.toml"
     user.write_text(blocks)
     there = load_config(roots=[project], environ=environ, flags=[f"priors.unknown.{e}=0.5" for e in _enabled(blocks)]).config.experts
-    off = [name for name in there if name not in (*system.experts, "symbols", "grep")]
+    off = [name for name in there if name not in (*system.experts, *system.beside)]
     switches = "".join(f"[experts.{name}]\nenabled = false\n\n" for name in off if f"[experts.{name}]" not in blocks)
     blocks = re.sub(r"^\[experts\.([a-z-]+)\]\n", lambda m: f"{m[0]}enabled = false\n" if m[1] in off else m[0], blocks, flags=re.MULTILINE)
     priors = "".join(
-        f"[priors.{intent}]\n" + "".join(f"{name} = 0.8\n" for name in (*system.experts, "symbols", "grep")) + "\n" for intent in INTENTS
+        f"[priors.{intent}]\n" + "".join(f"{name} = 0.8\n" for name in (*system.experts, *system.beside)) + "\n" for intent in INTENTS
     )
     user.write_text(f"{blocks}\n{switches}{priors}")
 
