@@ -11,6 +11,7 @@ from search_router.config.layers import Finding
 
 KINDS = frozenset({"mcp", "command", "http-json"})
 _BRACES = re.compile(r"\{([a-z_]+(?:[.:][A-Za-z_][A-Za-z0-9_]*)?)\}")
+_SECRET_HEADER = re.compile(r"authorization|cookie|token|secret|key", re.IGNORECASE)
 _CALL = frozenset("question sub_query terms symbol name_path regex path language limit root project".split())
 _PLACE = frozenset({"root", "project"})
 _FORM_NEEDS = {"json": "fields", "pattern": "pattern"}
@@ -30,6 +31,9 @@ def check_remote(name: str, block: Table) -> Iterator[Finding]:
     yield from _placeholders((*at, "cwd"), block.get("cwd"), _PLACE)
     for key in ("env", "headers", "url"):
         yield from _placeholders((*at, key), block.get(key), place, env=True)
+    for header, value in (as_table(block.get("headers")) or {}).items():
+        if _SECRET_HEADER.search(header) and isinstance(value, str) and "{env:" not in value:
+            yield (*at, "headers", header), "must name the variable that holds the secret, such as {env:NAME}: a configuration holds none"
     yield from _placeholders((*at, "query"), block.get("query"), _CALL, env=True)
     yield from _placeholders((*at, "body"), block.get("body"), _CALL, env=True)
     before = as_table(block.get("before"))
