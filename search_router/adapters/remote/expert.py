@@ -170,6 +170,9 @@ class RemoteExpert:
             except ExpertError as error:
                 answers[at] = error
 
+        if len(asked) == 1:
+            await ask(0, asked[0])
+            return answers
         async with anyio.create_task_group() as tasks:
             for at, project in enumerate(asked):
                 tasks.start_soon(ask, at, project)

@@ -114,6 +114,8 @@ class ServerSession:
             self.circuit.check()
             self._start()
         assert self._ready is not None
+        if self._ready.done():
+            return self._ready.result()  # a warm call takes no turn of the event loop for it
         done, _ = await asyncio.wait((self._ready,), timeout=max(0.0, seconds))
         if not done:
             raise ExpertError(
