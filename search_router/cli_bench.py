@@ -221,3 +221,28 @@ def bench_impact(index: Path, root: Path, limit: int, flags: Sequence[str], as_j
     from search_router.benchmark.timing import print_result
 
     print_result(impact.run(index, root, limit, flags=flags), as_json)
+
+
+@bench.command("chaos")
+@click.option("--clients", type=click.IntRange(1, 200), default=20, show_default=True, help="At once.")
+@click.option("--whole", is_flag=True, help="Every fault; without it a choice of them.")
+@json_option
+def bench_chaos(clients: int, whole: bool, as_json: bool) -> None:
+    """Faults of remote servers over stdio and HTTP while many clients ask. Exit code 1 when a rule did not hold."""
+    from search_router.benchmark import chaos
+    from search_router.benchmark.timing import print_result
+
+    result = chaos.run(clients, whole=whole)
+    print_result(result, as_json)
+    sys.exit(0 if result["ok"] else 1)
+
+
+@bench.command("adapter")
+@click.option("--calls", type=click.IntRange(10), default=300, show_default=True)
+@json_option
+def bench_adapter(calls: int, as_json: bool) -> None:
+    """A warm call through the MCP adapter beside the SDK's bare client."""
+    from search_router.benchmark import adapter
+    from search_router.benchmark.timing import print_result
+
+    print_result(adapter.run(calls), as_json)

@@ -189,11 +189,21 @@ class CommitRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A piece of documentation that is no file of the workspace, with its text as it came; `url` says where it is, if anything does."""
+
+    text: str
+    title: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One ranked result of one expert, as that expert gave it. Order in its list is its rank.
 
     `path` may be relative to the root, absolute, a file:// URI or use backslashes; `line_base` and `end_exclusive` say how the
-    expert counts. `content_hash` is the SHA-256 of the file when the expert indexed it, if it knows. A commit hit has `commit` and no path.
+    expert counts. `content_hash` is the SHA-256 of the file when the expert indexed it, if it knows. A commit hit has `commit` and no path,
+    a document from elsewhere has `document` and no path.
     `engine` is what resolved this very hit, where the expert's card does not say it: one expert may read the indexes of several engines.
     """
 
@@ -210,6 +220,7 @@ class Hit:
     native_score: float | None = None
     content_hash: str | None = None
     commit: CommitRecord | None = None
+    document: DocumentRecord | None = None
     flags: tuple[str, ...] = ()
     engine: str | None = None
 

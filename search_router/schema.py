@@ -14,6 +14,7 @@ from search_router.inside import (
     CommitRecord,
     Confidence,
     Definition,
+    DocumentRecord,
     EmptyReason,
     ExpertCall,
     ExpertCard,
@@ -45,6 +46,7 @@ __all__ = [
     "ConfigRef",
     "Cut",
     "Definition",
+    "DocumentRecord",
     "Edge",
     "EmptyReason",
     "ErrorReport",
@@ -206,6 +208,7 @@ class Evidence(Edge):
     date: str | None = Field(default=None, description="ISO 8601.")
     subject: str | None = None
     paths: tuple[str, ...] | None = Field(default=None, description="Paths that the commit touches.")
+    url: str | None = Field(default=None, description="Where a document is that is no file of the workspace.")
     title: str | None = None
     heading: str | None = None
     status: str | None = None

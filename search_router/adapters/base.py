@@ -69,6 +69,15 @@ class TellsProgress(Protocol):
         ...
 
 
+@runtime_checkable
+class Comparable(Protocol):
+    """An expert that wants to hear how the others fared: one that keeps finding nothing while they find may be broken."""
+
+    def compare(self, found: int, others: int) -> None:
+        """One request: how many hits this expert had, and how many all others together."""
+        ...
+
+
 def declare_embedded(
     expert_id: str, config: AnyExpertConfig, *, freshness: str, languages: frozenset[str] | None = None, serves_history: bool = False
 ) -> ExpertCard:

@@ -12,7 +12,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,18 +105,28 @@ class Finished:
     cut: int = 0
 
 
-def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def child_environment(extra: Mapping[str, str] | None = None, inherit: Collection[str] | None = None) -> dict[str, str]:
     """Our environment for a child, with the mark of the lifeline.
 
-    Left out are our own settings and secrets (SEARCH_ROUTER_*) and a surrounding git hook's idea of which repository it is in.
+    Left out are our own settings and secrets (SEARCH_ROUTER_*) and a surrounding git hook's idea of which repository it is in. With
+    `inherit`, only the variables of these names are passed on.
     """
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("SEARCH_ROUTER_") and k not in NOT_INHERITED}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith("SEARCH_ROUTER_") and k not in NOT_INHERITED and (inherit is None or k in inherit)
+    }
     return kept | dict(extra or {}) | {MARK: _lifeline.ensure()}
 
 
 @contextlib.asynccontextmanager
 async def open_child(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None, stdin: bool = False
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    inherit: Collection[str] | None = None,
+    stdin: bool = False,
 ) -> AsyncGenerator[Process]:
     """A running child in its own session; on leaving, however that happens, its whole group is dead and reaped.
 
@@ -129,7 +139,7 @@ async def open_child(
             process = await anyio.open_process(
                 [argument.encode("utf-8", "surrogateescape") for argument in argv],  # whatever the locale says
                 cwd=cwd,
-                env=child_environment(env),
+                env=child_environment(env, inherit),
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -157,6 +167,7 @@ async def run_command(
     *,
     cwd: Path,
     env: Mapping[str, str] | None = None,
+    inherit: Collection[str] | None = None,
     stdin: bytes | None = None,
     max_bytes: int = 64 * 2**20,
 ) -> Finished:
@@ -177,7 +188,7 @@ async def run_command(
             err.extend(chunk)
             del err[:-STDERR_KEPT]
 
-    async with open_child(argv, cwd=cwd, env=env, stdin=stdin is not None) as process:
+    async with open_child(argv, cwd=cwd, env=env, inherit=inherit, stdin=stdin is not None) as process:
         assert process.stdout is not None and process.stderr is not None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read_stdout, process.stdout)

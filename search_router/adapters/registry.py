@@ -17,6 +17,7 @@ from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbols import SymbolsExpert
 from search_router.adapters.local.vector_index import VectorIndex
+from search_router.config.remote import AnyRemoteConfig, CommandConfig, HttpJsonConfig, McpConfig
 from search_router.config.schema import (
     CallGraphConfig,
     CodeSearchConfig,
@@ -37,6 +38,7 @@ WORKERS = 0
 def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
     """Every enabled expert by id, in the order of the configuration. Nothing is started or read yet."""
     experts: dict[str, Expert] = {}
+    remote: dict[str, AnyRemoteConfig] = {}
     index, vectors = _shared_indexes(config, cache_dir)
     for name, settings in config.experts.items():
         if not settings.enabled:
@@ -62,6 +64,13 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
                 from search_router.adapters.local.scripted import ScriptedExpert  # a test double: its models are not made in vain
 
                 experts[name] = ScriptedExpert(name, settings)
+            case McpConfig() | CommandConfig() | HttpJsonConfig():
+                remote[name] = settings
+    if remote:
+        from search_router.adapters.remote.kinds import make_remote_experts  # only who has one pays for it
+
+        made = make_remote_experts(remote)
+        experts = {name: found for name in config.experts if (found := made.get(name) or experts.get(name)) is not None}
     return experts
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from search_router.config.keys import Table, as_array, as_table, show_value, value_at, walk_leaves
 from search_router.config.layers import Finding
 from search_router.config.mistakes import did_you_mean
+from search_router.config.remote_checks import KINDS, check_remote
 
 EXPERT_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -20,6 +21,9 @@ def check_across(tree: Table) -> Iterator[Finding]:
     yield from _check_reserve(tree, experts)
     yield from _check_priors(tree, experts)
     yield from _check_groups(tree)
+    for name, block in experts.items():
+        if (table := as_table(block)) is not None and table.get("kind") in KINDS:
+            yield from check_remote(name, table)
 
 
 def check_decimals(values: Table) -> Iterator[Finding]:

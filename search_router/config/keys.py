@@ -14,7 +14,7 @@ Table = Mapping[str, Any]
 SHOWN_CHARACTERS = 60
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_SECRET = re.compile(r"token|secret|password|key", re.IGNORECASE)
+_SECRET = re.compile(r"token|secret|password|key|authorization|cookie", re.IGNORECASE)
 _CHOSEN_BY_USERS = {"workspace": {2}, "priors": {1, 2}, "experts": {1}}
 _NO_SECRETS = frozenset({("receipts", "key"), ("receipts", "checkpoint_key")})  # paths of files, never their content
 

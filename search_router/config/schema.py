@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from search_router.schema import Intent, PrecisionClass
-
-Weight = Annotated[float, Field(ge=0, le=1)]
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+from search_router.config.remote import AnyRemoteConfig
+from search_router.config.section import ExpertConfig, Section, Weight
+from search_router.schema import Intent
 
 
 class WorkspaceConfig(Section):
@@ -20,9 +16,9 @@ class WorkspaceConfig(Section):
 
     roots: tuple[str, ...] = ()
     """Directories; relative ones are relative to the working directory. Empty: the working directory."""
-    names: dict[str, str] = {}
+    names: dict[str, str] = Field(default_factory=dict[str, str])
     """Directory to project id, where the directory's own name will not do."""
-    groups: dict[str, tuple[str, ...]] = {}
+    groups: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     """Group name to project ids."""
     submodules: bool = True
     """Whether submodules that are checked out are projects of their own."""
@@ -151,20 +147,6 @@ class IndexConfig(Section):
     """`index gc` deletes what no work tree has any more and nobody used for so many days."""
 
 
-class ExpertConfig(Section):
-    """What every expert block has."""
-
-    enabled: bool = True
-    precision_class: PrecisionClass
-    engine: str = Field(min_length=1)
-    intents: tuple[Intent, ...] = Field(min_length=1)
-    languages: tuple[str, ...] = ()
-    cap_ms: int = Field(ge=1, le=600_000)
-    """Its deadline, whatever the request's budget."""
-    expected_ms: int = Field(default=0, ge=0, le=600_000)
-    """What it usually takes; a request with a smaller latency budget does not ask it."""
-
-
 class GrepConfig(ExpertConfig):
     kind: Literal["grep"]
     rg: str = ""
@@ -275,7 +257,8 @@ AnyExpertConfig = Annotated[
     | HistoryConfig
     | ScipConfig
     | PythonTypesConfig
-    | ScriptedConfig,
+    | ScriptedConfig
+    | AnyRemoteConfig,
     Field(discriminator="kind"),
 ]
 

@@ -1,7 +1,8 @@
 """From fused candidates to the evidence an agent reads: ids, snippets, flags, links. Pure.
 
 An evidence id says where it is, so that any process can fetch it: `project/path#L3-L9@hash` for code (hash: 12 digits of the file's
-SHA-256), `project@commit:sha` for a commit. Path bytes outside the URL-safe set are percent-encoded.
+SHA-256), `project@commit:sha` for a commit, `project@document:digest` for a document from elsewhere, which nobody can fetch. Path bytes
+outside the URL-safe set are percent-encoded.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from search_router.router.fuse import Fused
 from search_router.router.identity import Candidate, FileKey
 from search_router.router.tiers import STALE, judge_trust, sub_scores
 from search_router.schema import Evidence, ExpertCard, FileFacts, SearchRequest, Shape, Source
+from search_router.wire_text import encodable
 
 HASH_DIGITS = 12
 ID_SAFE = "/._-+@~,()[] "
 CODE_ID = re.compile(r"^(?P<project>[^/@#]+)/(?P<path>[^#]+)#L(?P<start>[1-9]\d{0,8})-L(?P<end>[1-9]\d{0,8})@(?P<hash>[0-9a-f]{12})$")
 COMMIT_ID = re.compile(r"^(?P<project>[^/@#]+)@commit:(?P<commit>[0-9a-f]{7,64})$")
+DOCUMENT_ID = re.compile(r"^(?P<project>[^/@#]+)@document:(?P<name>[0-9a-f]{12})$")
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 ELISION = "⋯"
 
@@ -52,6 +55,10 @@ def commit_id(project: str, commit: str) -> str:
     return f"{project}@commit:{commit}"
 
 
+def document_id(project: str, name: str) -> str:
+    return f"{project}@document:{name[:HASH_DIGITS]}"
+
+
 def parse_evidence_id(text: str) -> CodeAddress | CommitAddress:
     """The address in an id. Raises EvidenceError `bad-evidence-id` for anything that search_knowledge did not make."""
     if found := CODE_ID.match(text):
@@ -59,6 +66,12 @@ def parse_evidence_id(text: str) -> CodeAddress | CommitAddress:
         return CodeAddress(found["project"], path, int(found["start"]), int(found["end"]), found["hash"])
     if found := COMMIT_ID.match(text):
         return CommitAddress(found["project"], found["commit"])
+    if DOCUMENT_ID.match(text):
+        raise EvidenceError(
+            "The text of a document from elsewhere is kept nowhere.",
+            remedy="Search again with detail: full, or open its url.",
+            code="evidence-not-kept",
+        )
     raise EvidenceError(
         f"Not an evidence id: {text[:120]!r}.", remedy="Pass an `id` from search_knowledge unchanged.", code="bad-evidence-id"
     )
@@ -96,6 +109,8 @@ def _one_item(
     candidate = fused.candidate
     sources = tuple(Source(expert=v.expert, rank=v.rank, native_score=_finite(v.hit.native_score)) for v in candidate.votes)
     flags = {flag for v in candidate.votes for flag in v.hit.flags}
+    if candidate.key[0] == "document":
+        return _document_item(fused, cards, sources, flags, request, output)
     if candidate.path is None:
         return _commit_item(fused, cards, sources, flags)
     file = facts[candidate.project, candidate.path]
@@ -152,6 +167,46 @@ def _commit_item(fused: Fused, cards: Mapping[str, ExpertCard], sources: tuple[S
         date=record.date,
         subject=record.subject,
         paths=tuple(readable_path(p) for p in record.paths),
+    )
+
+
+def _document_item(
+    fused: Fused,
+    cards: Mapping[str, ExpertCard],
+    sources: tuple[Source, ...],
+    flags: set[str],
+    request: SearchRequest,
+    output: OutputConfig,
+) -> Evidence:
+    """A document from elsewhere. Its text came with the hit and is kept nowhere: `detail: full` is the way to all of it."""
+    candidate = fused.candidate
+    document = candidate.votes[0].hit.document
+    assert document is not None
+    lines = document.text.split("\n")
+    width = output.snippet_line_characters
+    if request.detail == "full":
+        snippet = document.text[: output.fetch_characters]
+    else:
+        shown = [line if len(line) <= width else f"{line[:width]}{ELISION}" for line in lines[: output.snippet_lines]]
+        snippet = "\n".join([*shown, *([ELISION] if len(lines) > len(shown) else [])])
+    if BIDI.search(snippet):
+        flags.add("bidi")
+    ordered = tuple(sorted(flags))
+    scores = sub_scores(candidate, cards, fused.score, None)
+    trust = judge_trust(candidate, cards, scores, ordered)
+    return Evidence(
+        id=document_id(candidate.project, candidate.key[2]),
+        kind="document",
+        project=candidate.project,
+        snippet=encodable(snippet),
+        tier=trust.tier,
+        nuance=trust.nuance,
+        confidence=trust.confidence,
+        flags=ordered,
+        sources=sources,
+        scores=scores,
+        title=encodable(document.title) if document.title else None,
+        url=encodable(document.url) if document.url else None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from search_router.adapters.base import Expert, TellsProgress
+from search_router.adapters.base import Comparable, Expert, TellsProgress
 from search_router.errors import ExpertError
 from search_router.redact import scrub
 from search_router.schema import ExpertCall, ExpertReport, ExpertResult, ExpertStatus
@@ -71,6 +71,7 @@ async def ask_experts(
                 for call in calls:
                     tasks.start_soon(ask, call)
             telling.cancel_scope.cancel()
+        _compare(experts, replies)
     except anyio.get_cancelled_exc_class():
         waited = (time.perf_counter_ns() - started) // 1000
         for call in calls:
@@ -90,6 +91,14 @@ async def _tell_underway(
             if told is not None:
                 await progress(told.message, len(replies) + UNDERWAY_SHARE * told.share, len(calls))
                 break
+
+
+def _compare(experts: Mapping[str, Expert], replies: Mapping[str, Reply]) -> None:
+    """Tell those who answered and want to know how many hits they and the others had."""
+    found = {name: len(reply.result.hits) for name, reply in replies.items() if reply.result is not None}
+    for name, own in found.items():
+        if isinstance(expert := experts[name], Comparable):
+            expert.compare(own, sum(found.values()) - own)
 
 
 async def _ask(expert: Expert, call: ExpertCall, seconds: float) -> Reply:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from search_router.canonical import sha256_hex
 from search_router.schema import Definition, ExpertCard, FileFacts, Hit, Project
 
 FileKey = tuple[str, str]
@@ -148,6 +149,7 @@ def identify(
         silent: experts of weight 0; they may join an item of the others, and never merge two of them.
     """
     commits: dict[tuple[str, str], list[Ranked]] = defaultdict(list)
+    documents: dict[tuple[str, str], list[Ranked]] = defaultdict(list)
     defined: dict[tuple[FileKey, Definition], list[Ranked]] = defaultdict(list)
     loose: dict[FileKey, list[Ranked]] = {key: [] for key in facts}
     spots = {raw: (key, facts[key], loose[key]) for raw, key in keys.items() if key is not None and key in facts}
@@ -155,6 +157,12 @@ def identify(
         for rank, hit in enumerate(answers[expert], start=1):
             if hit.commit is not None:
                 commits[hit.project, hit.commit.commit].append(Ranked(0, 0, expert, rank, hit))
+                continue
+            if hit.document is not None:
+                about = hit.document
+                documents[hit.project, sha256_hex((about.url or about.text).encode("utf-8", "replace"))].append(
+                    Ranked(0, 0, expert, rank, hit)
+                )
                 continue
             raw = hit.project, hit.path or ""
             spot = spots.get(raw)
@@ -174,6 +182,10 @@ def identify(
     candidates = [
         Candidate(("commit", project, commit), project, None, None, None, None, best_votes(group))
         for (project, commit), group in commits.items()
+    ]
+    candidates += [
+        Candidate(("document", project, name), project, None, None, None, None, best_votes(group))
+        for (project, name), group in documents.items()
     ]
     candidates += [code_candidate(key, definition, group, silent) for (key, definition), group in defined.items()]
     for key, hits in loose.items():

@@ -189,7 +189,9 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
     with trace.stages.run("identify", sum(map(len, answers.values()))) as stage:
         by_id = {p.id: p for p in projects}
         keys: dict[tuple[str, str], FileKey | None] = {}
-        for name, path in dict.fromkeys([(h.project, h.path or "") for hits in answers.values() for h in hits if h.commit is None]):
+        for name, path in dict.fromkeys(
+            [(h.project, h.path or "") for hits in answers.values() for h in hits if h.commit is None and h.document is None]
+        ):
             project = by_id.get(name)
             keys[name, path] = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
         left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - (time.perf_counter() - trace.started)

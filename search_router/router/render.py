@@ -52,7 +52,7 @@ def _item_block(number: int, item: Evidence, *, snippet: bool = True) -> str:
         paths = ", ".join(path.replace("\n", "\\n") for path in (item.paths or ())[:5])
         more = f" (+{len(item.paths or ()) - 5})" if len(item.paths or ()) > 5 else ""
         return f"{head}\n   [{trust}] {experts}{flags}" + (f"\n   {item.snippet} · {paths}{more}" if snippet else "")
-    name = f"  {item.kind} {item.symbol}" if item.symbol else ""
+    name = f"  {item.kind} {item.symbol}" if item.symbol else f"  {item.title or ''} {item.url or ''}".rstrip()
     block = f"{number}. {item.id}{name}\n   [{trust}] {experts}{flags}"
     if item.confidence is Confidence.LOW and item.nuance:
         block += f" · {item.nuance}"

@@ -70,8 +70,9 @@ def test_the_packaged_file_documents_every_key_of_the_schema() -> None:
         assert set(block) == set(EXPERT_MODELS[block["kind"]].model_fields), name
 
 
-def test_the_packaged_file_uses_every_kind_but_the_test_double() -> None:
-    assert {block["kind"] for block in _packaged()["experts"].values()} == set(EXPERT_MODELS) - {"scripted"}
+def test_the_packaged_file_uses_every_kind_but_the_test_double_and_other_peoples_systems() -> None:
+    elsewhere = {"scripted", "mcp", "command", "http-json"}
+    assert {block["kind"] for block in _packaged()["experts"].values()} == set(EXPERT_MODELS) - elsewhere
 
 
 def test_the_packaged_defaults_are_those_of_the_schema_where_it_has_any(desk: Desk) -> None:

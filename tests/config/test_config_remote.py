@@ -1,0 +1,85 @@
+"""Blocks of remote experts: every mistake is said at once, in the place where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from search_router.config.loader import explain, load_config
+from search_router.errors import ConfigError
+
+BLOCK = """
+[experts.mine]
+kind = "mcp"
+precision_class = "lexical"
+engine = "mine"
+intents = ["identifier"]
+cap_ms = 1000
+{more}
+
+[experts.mine.answer]
+form = "json"
+fields = {{ path = "p" }}
+{answer}
+
+[priors.identifier]
+mine = 0.5
+"""
+
+
+def load(folder: Path, more: str, answer: str = "") -> object:
+    user = folder / "user.toml"
+    user.write_text(BLOCK.format(more=more, answer=answer))
+    return load_config(roots=[folder], environ={"SEARCH_ROUTER_HOME": str(folder), "SEARCH_ROUTER_CONFIG": str(user)})
+
+
+def mistakes(folder: Path, more: str, answer: str = "") -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(folder, more, answer)
+    return [f"{p.key}: {p.message}" for p in caught.value.problems]
+
+
+def test_a_sound_block_is_no_mistake(tmp_path: Path) -> None:
+    load(tmp_path, 'tool = "t"\ncommand = ["x", "{root}"]\narguments = { q = "{question}", n = [1, { m = "{limit}" }] }')
+
+
+@pytest.mark.parametrize(
+    ("more", "answer", "expected"),
+    [
+        ('tool = "t"', "", "experts.mine: needs command"),
+        ('tool = "t"\ntransport = "http"', "", "experts.mine: needs url for transport http"),
+        ('tool = "t"\ncommand = ["x"]\narguments = { q = "{questoin}" }', "", "experts.mine.arguments.q: has a placeholder {questoin}"),
+        ('tool = "t"\ncommand = ["x", "{question}"]', "", "experts.mine.command[1]: has a placeholder {question} that means nothing here"),
+        ('tool = "t"\ncommand = ["x"]', 'empty = ["(open"]', "experts.mine.answer.empty[0]: is not a regular expression"),
+        (
+            'tool = "t"\ncommand = ["x"]',
+            'errors = [{ pattern = "[", failure = "busy" }]',
+            "experts.mine.answer.errors[0].pattern: is not a reg",
+        ),
+        (
+            'tool = "t"\ncommand = ["x"]\npass_env = ["SEARCH_ROUTER_TOKEN"]',
+            "",
+            "experts.mine.pass_env[0]: names a variable of this router",
+        ),
+        (
+            'tool = "t"\ntransport = "http"\nurl = "http://x"\nheaders = { Authorization = "Bearer abc" }',
+            "",
+            "experts.mine.headers.Authorization: must name the variable",
+        ),
+        ('tool = "t"\ncommand = ["x"]', 'pattern = "x"\nform_ = 1', "experts.mine.answer.form_: is not a known key"),
+    ],
+)
+def test_each_mistake_is_said_where_it_stands(tmp_path: Path, more: str, answer: str, expected: str) -> None:
+    assert any(found.startswith(expected) for found in mistakes(tmp_path, more, answer)), mistakes(tmp_path, more, answer)
+
+
+def test_a_secret_in_the_environment_of_a_child_is_not_shown(tmp_path: Path) -> None:
+    loaded = load(tmp_path, 'tool = "t"\ncommand = ["x"]\nenv = { THEIR_API_KEY = "hunter2222" }')
+    assert "hunter2222" not in str(explain(loaded))  # type: ignore[arg-type]
+
+
+def test_a_project_file_cannot_bring_a_remote_expert(tmp_path: Path) -> None:
+    (tmp_path / ".search-router.toml").write_text(BLOCK.format(more='tool = "t"\ncommand = ["touch", "owned"]', answer=""))
+    with pytest.raises(ConfigError, match="may not be set by a project file"):
+        load_config(roots=[tmp_path], environ={"SEARCH_ROUTER_HOME": str(tmp_path)})
