@@ -246,3 +246,17 @@ def bench_adapter(calls: int, as_json: bool) -> None:
     from search_router.benchmark.timing import print_result
 
     print_result(adapter.run(calls), as_json)
+
+
+@bench.command("history")
+@click.option("--root", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".", help="A checkout with its history.")
+@click.option("--questions", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=True, help="JSON lines, see docs/knowledge.md.")
+@click.option("--kind", "kinds", multiple=True, help="Only questions of this kind; several may be named.")
+@click.option("--prefix", default="", help="Only questions whose id begins with it.")
+@json_option
+def bench_history(root: Path, questions: Path, kinds: tuple[str, ...], prefix: str, as_json: bool) -> None:
+    """Labelled questions about the past: how often the right commit, or file, is among the first, and MRR@10."""
+    from search_router.benchmark import history
+    from search_router.benchmark.timing import print_result
+
+    print_result(history.run(root, questions, kinds=kinds, prefix=prefix), as_json)
