@@ -113,7 +113,8 @@ async def _warm(router: Router) -> None:
         for intent in (Intent.HISTORY, Intent.CONCEPTUAL):
             while True:
                 answer = await router.search({"question": "the first change", "intent": intent.value})
-                if not any("partial:" in e.reason for e in answer.experts):
+                still = any("partial:" in e.reason for e in answer.experts) or any("still being read" in note for note in answer.notes)
+                if not still:
                     break
 
 
