@@ -10,9 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from search_router.adapters.local.knowledge_chunks import cut_pieces
-from search_router.adapters.local.knowledge_sections import document_format, read_sections
-
 MAX_DOC: Final = 6000
 MAX_SIGNATURE: Final = 600
 
@@ -174,6 +171,9 @@ def rust_entries(text: str, crate: str, path: str) -> list[Entry]:
 
 def readme_entries(text: str, library: str, path: str) -> Iterator[Entry]:
     """The sections of a library's README or description."""
+    from search_router.adapters.local.knowledge_chunks import cut_pieces  # the readers of documents stay out of the start
+    from search_router.adapters.local.knowledge_sections import document_format, read_sections
+
     pieces, _ = cut_pieces(read_sections(text, document_format(path) or "markdown"))
     for number, piece in enumerate(pieces):
         heading = piece.heading or library

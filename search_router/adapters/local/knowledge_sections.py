@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 MAX_HEADING: Final = 200
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
@@ -214,11 +214,15 @@ def _notebook(text: str) -> list[Section]:
 
 
 class _Cell(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
     cell_type: str = ""
     source: str | list[str] = ""
 
 
 class _Book(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
     cells: list[Any]
 
 
