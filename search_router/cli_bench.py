@@ -246,3 +246,42 @@ def bench_adapter(calls: int, as_json: bool) -> None:
     from search_router.benchmark.timing import print_result
 
     print_result(adapter.run(calls), as_json)
+
+
+@bench.command("history")
+@click.option("--root", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".", help="A checkout with its history.")
+@click.option(
+    "--questions", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=True, help="JSON lines, see docs/knowledge.md."
+)
+@click.option("--kind", "kinds", multiple=True, help="Only questions of this kind; several may be named.")
+@click.option("--prefix", default="", help="Only questions whose id begins with it.")
+@json_option
+def bench_history(root: Path, questions: Path, kinds: tuple[str, ...], prefix: str, as_json: bool) -> None:
+    """Labelled questions about the past: how often the right commit, or file, is among the first, and MRR@10."""
+    from search_router.benchmark import history
+    from search_router.benchmark.timing import print_result
+
+    print_result(history.run(root, questions, kinds=kinds, prefix=prefix), as_json)
+
+
+@bench.command("knowledge")
+@click.option("--chunks", type=click.IntRange(100), default=100_000, show_default=True)
+@click.option("--questions", type=click.IntRange(3), default=200, show_default=True)
+@click.option("--edits", type=click.IntRange(1), default=20, show_default=True)
+@json_option
+def bench_knowledge(chunks: int, questions: int, edits: int, as_json: bool) -> None:
+    """Warm questions to made-up documents, and questions right after an edit."""
+    from search_router.benchmark import knowledge
+    from search_router.benchmark.timing import print_result
+
+    print_result(knowledge.run(chunks, questions, edits), as_json)
+
+
+@bench.command("docs")
+@json_option
+def bench_docs(as_json: bool) -> None:
+    """Questions about the APIs of libraries that are installed here: how often the right symbol and version is among the first three."""
+    from search_router.benchmark import docs
+    from search_router.benchmark.timing import print_result
+
+    print_result(docs.run(), as_json)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
 class Intent(StrEnum):
@@ -198,6 +198,26 @@ class DocumentRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentFacts:
+    """What a document expert knows of a hit beyond its place. `snippet` is text with its matches marked « », empty where it has none.
+
+    `status` is one of current, superseded, historical, pending, expired; dates are ISO 8601. For documentation that is no file of a
+    project, `library` is `ecosystem/name`, `version` its version and `entry` what is documented.
+    """
+
+    title: str
+    heading: str | None = None
+    status: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    snippet: str = ""
+    signals: tuple[str, ...] = ()
+    library: str | None = None
+    version: str | None = None
+    entry: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One ranked result of one expert, as that expert gave it. Order in its list is its rank.
 
@@ -223,6 +243,12 @@ class Hit:
     document: DocumentRecord | None = None
     flags: tuple[str, ...] = ()
     engine: str | None = None
+    about: DocumentFacts | None = None
+
+    @property
+    def is_in_a_file(self) -> bool:
+        """Whether it points at a file of a project; commits, documentation of libraries and documents from elsewhere do not."""
+        return self.commit is None and self.document is None and (self.about is None or self.about.library is None)
 
 
 class QueryForm(StrEnum):
@@ -248,6 +274,19 @@ class SubQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentFilters:
+    """Which documents are asked for: the fields of the request's `filters`."""
+
+    tags: tuple[str, ...] | None = None
+    folder: str | None = None
+    type: str | None = None
+    date_from: str | None = None
+    date_to: str | None = None
+    include_expired: bool = False
+    include_pending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ExpertCall:
     """One planned call. `projects` is the set the caller may see, already narrowed by the scope."""
 
@@ -261,11 +300,35 @@ class ExpertCall:
     prior: int
     reason: str
     intent: Intent = Intent.UNKNOWN
+    filters: DocumentFilters = field(default_factory=DocumentFilters)
+
+
+class Yielding(NamedTuple):
+    """In this project, one document gives way to another that answers the same: wherever both are found, the other stands first."""
+
+    project: str
+    path: str
+    successor: str
+
+
+class StageFacts(NamedTuple):
+    """One step of an expert, as a `StageReport` of the answer has it."""
+
+    stage: str
+    active: bool
+    reason: str
+    in_: int
+    out: int
+    ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class ExpertResult:
-    """What an expert answered. `partial` is a sentence when it did not look at everything; notes go to the caller."""
+    """What an expert answered. `partial` is a sentence when it did not look at everything; notes go to the caller.
+
+    `stages` are its own steps. `hidden` are (project, path) of documents that are not valid now and were not asked for, and `yields`
+    those that a successor replaces: both count for what other experts find in these files as well.
+    """
 
     hits: tuple[Hit, ...]
     partial: str | None = None
@@ -274,6 +337,9 @@ class ExpertResult:
     server_name: str | None = None
     server_version: str | None = None
     index_commit: str | None = None
+    stages: tuple[StageFacts, ...] = ()
+    hidden: tuple[tuple[str, str], ...] = ()
+    yields: tuple[Yielding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

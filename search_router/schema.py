@@ -14,6 +14,8 @@ from search_router.inside import (
     CommitRecord,
     Confidence,
     Definition,
+    DocumentFacts,
+    DocumentFilters,
     DocumentRecord,
     EmptyReason,
     ExpertCall,
@@ -28,9 +30,11 @@ from search_router.inside import (
     Project,
     QueryForm,
     Shape,
+    StageFacts,
     Status,
     SubQuery,
     Tier,
+    Yielding,
 )
 
 __all__ = [
@@ -46,6 +50,8 @@ __all__ = [
     "ConfigRef",
     "Cut",
     "Definition",
+    "DocumentFacts",
+    "DocumentFilters",
     "DocumentRecord",
     "Edge",
     "EmptyReason",
@@ -72,10 +78,12 @@ __all__ = [
     "SearchRequest",
     "Shape",
     "Source",
+    "StageFacts",
     "StageReport",
     "Status",
     "SubQuery",
     "Tier",
+    "Yielding",
 ]
 
 MAX_QUESTION_BYTES = 4096
@@ -214,6 +222,9 @@ class Evidence(Edge):
     status: str | None = None
     valid_from: str | None = None
     valid_until: str | None = None
+    library: str | None = Field(default=None, description="Whose documentation it is, when not the project's own: ecosystem/name.")
+    version: str | None = Field(default=None, description="The version of the library that the documentation came with.")
+    signals: tuple[str, ...] = Field(default=(), description="How each retriever of a document expert ranked it, with its raw score.")
 
 
 class ExpertReport(Edge):

@@ -80,7 +80,7 @@ def _print_item(console: Console, number: int, item: Evidence) -> None:
             visible_line(item.subject or ""),
         )
     else:
-        where = f"{item.path}:{item.start_line}-{item.end_line}"
+        where = f"{item.path}:{item.start_line}-{item.end_line}" if item.path is not None else f"{item.library} {item.version}"
         head = Text.assemble(
             (f"{number:>2} ", "bold"),
             (visible_line(where), "bold cyan"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import search_router.config.loader
 from search_router.router.service import Router, open_router
 
 FILES = {
@@ -16,6 +18,8 @@ FILES = {
     "src/twin_b.py": "TWIN = 'the very same text'\n",
     "notes.txt": "start here\n",
 }
+EMBEDDED = tuple(tomllib.loads((Path(search_router.config.loader.__file__).parent / "default.toml").read_text("utf-8"))["experts"])
+"""Every expert of the packaged configuration."""
 INTENTS = '["conceptual", "identifier", "typed-symbol", "cross-repo-impact", "docs", "history"]'
 
 
@@ -59,10 +63,7 @@ async def scripted_router(
     root = folder / "work"
     root.mkdir(exist_ok=True)
     write_files(root, files)
-    chosen = [
-        f"experts.{name}.enabled=false"
-        for name in ("callgraph", "codesearch", "grep", "symbols", "semantic", "history", "scip", "python-types")
-    ]
+    chosen = [f"experts.{name}.enabled=false" for name in EMBEDDED]
     chosen += [f"gate.default_set={json.dumps(sorted(scripts))}"]
     for name, answers in scripts.items():
         script = folder / f"{name}.json"

@@ -24,7 +24,7 @@ from mcp.client.sse import sse_client
 
 from search_router.receipts.reading import ReceiptReader
 from tests.repositories import commit_all, make_repository, write_files
-from tests.scripted_router import expert_flags
+from tests.scripted_router import EMBEDDED, expert_flags
 from tests.server_child import PRODUCT, ROOT, child_env, running
 
 pytestmark = pytest.mark.anyio
@@ -284,10 +284,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> House:
         "quick": [{"when": "boom", "fault": "crashed"}, {"when": "*", "hits": [{"path": "src/billing/tax.py", "start_line": 4}]}],
         "slow": [{"when": "wait", "fault": "hang"}, {"when": "boom", "fault": "timeout"}, {"when": "*", "hits": []}],
     }
-    flags = [
-        f"experts.{name}.enabled=false"
-        for name in ("callgraph", "codesearch", "grep", "symbols", "semantic", "history", "scip", "python-types")
-    ]
+    flags = [f"experts.{name}.enabled=false" for name in EMBEDDED]
     flags += ['gate.default_set=["quick","slow"]', "budget.latency_ms=60000"]
     for name, answers in scripts.items():
         script = folder / f"{name}.json"

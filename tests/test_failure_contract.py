@@ -13,7 +13,7 @@ from search_router.canonical import digest
 from search_router.errors import FailureClass, StoreUnavailable
 from search_router.router.service import Router
 from search_router.schema import Answer, EmptyReason, ExpertStatus, Intent, Status, Tier
-from tests.scripted_router import hit, scripted_router
+from tests.scripted_router import EMBEDDED, hit, scripted_router
 
 pytestmark = pytest.mark.anyio
 QUESTION = "how does the application start"
@@ -136,18 +136,7 @@ async def test_a_gate_that_leaves_nobody_is_an_error_that_says_why(tmp_path: Pat
 async def test_every_configured_expert_is_in_the_answer_and_the_receipt_with_its_reason(tmp_path: Path) -> None:
     async with scripted_router(tmp_path, {"a": FINDS, "b": FINDS}, flags=["priors.conceptual.b=0.1", "gate.min_prior=0.2"]) as router:
         answer = await router.search({"question": QUESTION, "intent": "conceptual"})
-        assert {e.id for e in answer.experts} == {
-            "a",
-            "b",
-            "callgraph",
-            "codesearch",
-            "grep",
-            "symbols",
-            "semantic",
-            "history",
-            "scip",
-            "python-types",
-        }
+        assert {e.id for e in answer.experts} == {"a", "b", *EMBEDDED}
         assert all(e.reason for e in answer.experts)
         asked = [e for e in answer.experts if e.status is ExpertStatus.OK]
         assert [(e.id, bool(e.sub_query)) for e in asked] == [("a", True)]

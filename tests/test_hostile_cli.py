@@ -20,6 +20,7 @@ import pytest
 from search_router.receipts.reading import Receipt, ReceiptReader
 from tests.command_line import SECONDS, Ended, child_environ, run_cli
 from tests.repositories import make_repository
+from tests.scripted_router import EMBEDDED
 
 FILES = {
     "a.py": "def zebra_one():\n    return 1\n",
@@ -63,9 +64,7 @@ def test_exit_codes_are_the_documented_ones(tmp_path: Path, root: Path) -> None:
 
 
 def test_no_expert_that_could_answer_is_exit_code_3(tmp_path: Path, root: Path) -> None:
-    switched_off = [
-        f"--set=experts.{name}.enabled=false" for name in ("callgraph", "codesearch", "symbols", "history", "python-types", "scip")
-    ]
+    switched_off = [f"--set=experts.{name}.enabled=false" for name in EMBEDDED if name != "grep"]
     ended = run_cli(tmp_path, "search", "zebra_one", "--json", "--set", 'experts.grep.rg="/bin/true"', *switched_off, "--root", str(root))
     assert (ended.code, ended.json["status"]) == (3, "declined")
     assert "ripgrep does not run" in json.dumps(ended.json)

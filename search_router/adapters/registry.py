@@ -8,8 +8,10 @@ from pathlib import Path
 from search_router.adapters.base import Expert
 from search_router.adapters.local.callgraph import CallGraphExpert
 from search_router.adapters.local.codesearch import CodeSearchExpert
+from search_router.adapters.local.docs import DocsExpert
 from search_router.adapters.local.grep import GrepExpert
 from search_router.adapters.local.history import HistoryExpert
+from search_router.adapters.local.knowledge import KnowledgeExpert
 from search_router.adapters.local.python_types import PythonTypesExpert
 from search_router.adapters.local.scip import ScipExpert
 from search_router.adapters.local.semantic import SemanticExpert
@@ -22,8 +24,10 @@ from search_router.config.schema import (
     CallGraphConfig,
     CodeSearchConfig,
     Config,
+    DocsConfig,
     GrepConfig,
     HistoryConfig,
+    KnowledgeConfig,
     PythonTypesConfig,
     ScipConfig,
     ScriptedConfig,
@@ -60,6 +64,10 @@ def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
                 experts[name] = ScipExpert(name, settings, cache_dir, index)
             case PythonTypesConfig():
                 experts[name] = PythonTypesExpert(name, settings, cache_dir, index)
+            case DocsConfig():
+                experts[name] = DocsExpert(name, settings, cache_dir)
+            case KnowledgeConfig():
+                experts[name] = KnowledgeExpert(name, settings, cache_dir)
             case ScriptedConfig():
                 from search_router.adapters.local.scripted import ScriptedExpert  # a test double: its models are not made in vain
 

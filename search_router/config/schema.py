@@ -241,6 +241,29 @@ class PythonTypesConfig(ExpertConfig):
     """A worker process that nobody has asked for so long is ended."""
 
 
+class KnowledgeWeights(Section):
+    """What each retriever's position is worth in the fusion of documents, and what time does to the result. See docs/knowledge.md."""
+
+    lexical: Weight
+    semantic: Weight
+    document: Weight
+    temporal: Weight
+    """A document of today earns this part of its score; half of it after the half-life. 0 is neutral."""
+    historical_damping: Weight
+    """Superseded, historical and expired documents lose this part of their score."""
+
+
+class KnowledgeConfig(ExpertConfig):
+    kind: Literal["knowledge"]
+    max_file_bytes: int = Field(ge=1024)
+    half_life_days: int = Field(ge=1, le=36_500)
+    weights: KnowledgeWeights
+
+
+class DocsConfig(ExpertConfig):
+    kind: Literal["docs"]
+
+
 class ScriptedConfig(ExpertConfig):
     kind: Literal["scripted"]
     script: str
@@ -257,6 +280,8 @@ AnyExpertConfig = Annotated[
     | HistoryConfig
     | ScipConfig
     | PythonTypesConfig
+    | KnowledgeConfig
+    | DocsConfig
     | ScriptedConfig
     | AnyRemoteConfig,
     Field(discriminator="kind"),

@@ -1,8 +1,8 @@
 """From fused candidates to the evidence an agent reads: ids, snippets, flags, links. Pure.
 
 An evidence id says where it is, so that any process can fetch it: `project/path#L3-L9@hash` for code (hash: 12 digits of the file's
-SHA-256), `project@commit:sha` for a commit, `project@document:digest` for a document from elsewhere, which nobody can fetch. Path bytes
-outside the URL-safe set are percent-encoded.
+SHA-256), `project@commit:sha` for a commit, `project@docs:pypi/name:version#entry` for documentation of a library,
+`project@document:digest` for a document from elsewhere, which nobody can fetch. Path bytes outside the URL-safe set are percent-encoded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote, unquote_to_bytes
+from typing import Any
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from search_router.adapters.local.textfile import decode_path, encode_path
 from search_router.canonical import sha256_hex
@@ -20,7 +21,7 @@ from search_router.errors import EvidenceError
 from search_router.router.fuse import Fused
 from search_router.router.identity import Candidate, FileKey
 from search_router.router.tiers import STALE, judge_trust, sub_scores
-from search_router.schema import Evidence, ExpertCard, FileFacts, SearchRequest, Shape, Source
+from search_router.schema import DocumentFacts, Evidence, ExpertCard, FileFacts, SearchRequest, Shape, Source
 from search_router.wire_text import encodable
 
 HASH_DIGITS = 12
@@ -28,6 +29,7 @@ ID_SAFE = "/._-+@~,()[] "
 CODE_ID = re.compile(r"^(?P<project>[^/@#]+)/(?P<path>[^#]+)#L(?P<start>[1-9]\d{0,8})-L(?P<end>[1-9]\d{0,8})@(?P<hash>[0-9a-f]{12})$")
 COMMIT_ID = re.compile(r"^(?P<project>[^/@#]+)@commit:(?P<commit>[0-9a-f]{7,64})$")
 DOCUMENT_ID = re.compile(r"^(?P<project>[^/@#]+)@document:(?P<name>[0-9a-f]{12})$")
+LIBRARY_ID = re.compile(r"^(?P<project>[^/@#]+)@docs:(?P<library>[^:#]+):(?P<version>[^:#]+)#(?P<entry>.+)$")
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 ELISION = "⋯"
 
@@ -47,6 +49,14 @@ class CommitAddress:
     commit: str
 
 
+@dataclass(frozen=True, slots=True)
+class LibraryAddress:
+    project: str
+    library: str
+    version: str
+    entry: str
+
+
 def code_id(project: str, path: str, start: int, end: int, content_hash: str) -> str:
     return f"{project}/{quote(encode_path(path), safe=ID_SAFE)}#L{start}-L{end}@{content_hash[:HASH_DIGITS]}"
 
@@ -59,7 +69,11 @@ def document_id(project: str, name: str) -> str:
     return f"{project}@document:{name[:HASH_DIGITS]}"
 
 
-def parse_evidence_id(text: str) -> CodeAddress | CommitAddress:
+def library_id(project: str, library: str, version: str, entry: str) -> str:
+    return f"{project}@docs:{quote(library, safe='/@')}:{quote(version)}#{quote(entry, safe=ID_SAFE)}"
+
+
+def parse_evidence_id(text: str) -> CodeAddress | CommitAddress | LibraryAddress:
     """The address in an id. Raises EvidenceError `bad-evidence-id` for anything that search_knowledge did not make."""
     if found := CODE_ID.match(text):
         path = decode_path(unquote_to_bytes(found["path"]))
@@ -72,6 +86,8 @@ def parse_evidence_id(text: str) -> CodeAddress | CommitAddress:
             remedy="Search again with detail: full, or open its url.",
             code="evidence-not-kept",
         )
+    if found := LIBRARY_ID.match(text):
+        return LibraryAddress(found["project"], unquote(found["library"]), unquote(found["version"]), unquote(found["entry"]))
     raise EvidenceError(
         f"Not an evidence id: {text[:120]!r}.", remedy="Pass an `id` from search_knowledge unchanged.", code="bad-evidence-id"
     )
@@ -111,6 +127,8 @@ def _one_item(
     flags = {flag for v in candidate.votes for flag in v.hit.flags}
     if candidate.key[0] == "document":
         return _document_item(fused, cards, sources, flags, request, output)
+    if candidate.key[0] == "library":
+        return _library_item(fused, cards, sources, flags)
     if candidate.path is None:
         return _commit_item(fused, cards, sources, flags)
     file = facts[candidate.project, candidate.path]
@@ -118,7 +136,10 @@ def _one_item(
     if any(v.stale for v in candidate.votes):
         flags.add(STALE)
     start, end = candidate.start_line or 1, candidate.end_line or 1
+    document = _document(candidate)
     snippet, long_line = cut_snippet(candidate, file, request, output)
+    if document is not None and document.snippet and request.detail == "skim" and request.expected_shape is not Shape.SYMBOL_LIST:
+        snippet, long_line = document.snippet, False
     if long_line:
         flags.add("long-line")
     if BIDI.search(snippet):
@@ -128,7 +149,7 @@ def _one_item(
     trust = judge_trust(candidate, cards, scores, ordered)
     return Evidence(
         id=code_id(candidate.project, candidate.path, start, end, file.content_hash),
-        kind=candidate.definition.kind if candidate.definition is not None else "text",
+        kind=candidate.definition.kind if candidate.definition is not None else "text" if document is None else "document",
         project=candidate.project,
         path=readable_path(candidate.path),
         start_line=start,
@@ -143,7 +164,21 @@ def _one_item(
         sources=sources,
         scores=scores,
         content_hash=file.content_hash,
+        **_document_fields(document),
     )
+
+
+def _document(candidate: Candidate) -> DocumentFacts | None:
+    """What a document expert knows of an item; the best-ranked one's word counts."""
+    known = [(v.rank, v.expert, v.hit.about) for v in candidate.votes if v.hit.about is not None]
+    return min(known, key=lambda k: k[:2])[2] if known else None
+
+
+def _document_fields(document: DocumentFacts | None) -> dict[str, Any]:
+    if document is None:
+        return {}
+    names = ("title", "heading", "status", "valid_from", "valid_until", "library", "version", "signals")
+    return {name: getattr(document, name) for name in names}
 
 
 def _commit_item(fused: Fused, cards: Mapping[str, ExpertCard], sources: tuple[Source, ...], flags: set[str]) -> Evidence:
@@ -207,6 +242,29 @@ def _document_item(
         scores=scores,
         title=encodable(document.title) if document.title else None,
         url=encodable(document.url) if document.url else None,
+    )
+
+
+def _library_item(fused: Fused, cards: Mapping[str, ExpertCard], sources: tuple[Source, ...], flags: set[str]) -> Evidence:
+    candidate = fused.candidate
+    hit = candidate.votes[0].hit
+    document = hit.about
+    assert document is not None and document.library is not None
+    scores = sub_scores(candidate, cards, fused.score, 1.0)
+    trust = judge_trust(candidate, cards, scores, tuple(flags))
+    return Evidence(
+        id=library_id(candidate.project, document.library, document.version or "", document.entry or ""),
+        kind=hit.kind or "document",
+        project=candidate.project,
+        symbol=hit.symbol,
+        snippet=document.snippet,
+        tier=trust.tier,
+        nuance=trust.nuance,
+        confidence=trust.confidence,
+        flags=tuple(sorted(flags | ({"bidi"} if BIDI.search(document.snippet) else set()))),
+        sources=sources,
+        scores=scores,
+        **_document_fields(document),
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from search_router.adapters.local.docs import DocsExpert
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.manifest import is_visible
 from search_router.adapters.local.sources import SourceReader
 from search_router.answers import MAX_FETCH_CHARACTERS, FetchedItem, FetchProblem, FetchRequest
 from search_router.errors import EvidenceError, ExpertError
-from search_router.router.evidence import BIDI, CodeAddress, CommitAddress, code_id, parse_evidence_id, readable_path
+from search_router.router.evidence import BIDI, CodeAddress, CommitAddress, LibraryAddress, code_id, parse_evidence_id, readable_path
 from search_router.schema import Project
 
 BYTES_OF_A_COMMIT = 2 * 2**20
@@ -25,6 +26,7 @@ class Fetcher:
 
     projects: Mapping[str, Project]
     sources: SourceReader
+    docs: DocsExpert | None = None
 
     async def fetch(self, request: FetchRequest, budget: int) -> tuple[tuple[FetchedItem, ...], tuple[FetchProblem, ...]]:
         """Items in the order asked, and a problem for each id that gave none; within `budget` characters of text, or the request's own."""
@@ -52,7 +54,17 @@ class Fetcher:
             )
         if isinstance(address, CommitAddress):
             return await self._fetch_commit(evidence_id, project, address, room)
+        if isinstance(address, LibraryAddress):
+            return await self._fetch_entry(evidence_id, project, address, room)
         return await self._fetch_code(evidence_id, project, address, room)
+
+    async def _fetch_entry(self, evidence_id: str, project: Project, address: LibraryAddress, room: int) -> FetchedItem:
+        if self.docs is None:
+            raise EvidenceError("The docs expert is switched off.", remedy="Enable it in the configuration.", code="evidence-gone")
+        text = await self.docs.entry_text(project, address.library, address.version, address.entry)
+        cut = f"{len(text) - room} characters left out by the budget; {RAISE}" if len(text) > room else None
+        flags = ("bidi",) if BIDI.search(text) else ()
+        return FetchedItem(id=evidence_id, project=project.id, text=text[:room], fresh=True, flags=flags, cut=cut)
 
     async def _fetch_code(self, evidence_id: str, project: Project, address: CodeAddress, room: int) -> FetchedItem:
         if not await is_visible(project, address.path):

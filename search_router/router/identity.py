@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from search_router.canonical import sha256_hex
-from search_router.schema import Definition, ExpertCard, FileFacts, Hit, Project
+from search_router.schema import Definition, DocumentFacts, ExpertCard, FileFacts, Hit, Project
 
 FileKey = tuple[str, str]
 WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
@@ -150,6 +150,7 @@ def identify(
     """
     commits: dict[tuple[str, str], list[Ranked]] = defaultdict(list)
     documents: dict[tuple[str, str], list[Ranked]] = defaultdict(list)
+    entries: dict[tuple[str, str], list[Ranked]] = defaultdict(list)
     defined: dict[tuple[FileKey, Definition], list[Ranked]] = defaultdict(list)
     loose: dict[FileKey, list[Ranked]] = {key: [] for key in facts}
     spots = {raw: (key, facts[key], loose[key]) for raw, key in keys.items() if key is not None and key in facts}
@@ -163,6 +164,9 @@ def identify(
                 documents[hit.project, sha256_hex((about.url or about.text).encode("utf-8", "replace"))].append(
                     Ranked(0, 0, expert, rank, hit)
                 )
+                continue
+            if hit.about is not None and hit.about.library is not None:
+                entries[hit.project, library_key(hit.about)].append(Ranked(0, 0, expert, rank, hit))
                 continue
             raw = hit.project, hit.path or ""
             spot = spots.get(raw)
@@ -187,11 +191,20 @@ def identify(
         Candidate(("document", project, name), project, None, None, None, None, best_votes(group))
         for (project, name), group in documents.items()
     ]
+    candidates += [
+        Candidate(("library", project, entry), project, None, None, None, None, best_votes(group))
+        for (project, entry), group in entries.items()
+    ]
     candidates += [code_candidate(key, definition, group, silent) for (key, definition), group in defined.items()]
     for key, hits in loose.items():
         if hits:
             candidates += _loose_candidates(key, hits, silent)
     return candidates
+
+
+def library_key(document: DocumentFacts) -> str:
+    """What names an entry of a library's documentation: `ecosystem/name@version#entry`."""
+    return f"{document.library}@{document.version}#{document.entry}"
 
 
 def _place_hit(expert: str, rank: int, hit: Hit, file: FileFacts) -> Ranked:

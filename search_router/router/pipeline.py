@@ -24,6 +24,7 @@ from search_router.router.plan import ONE_SUFFICES, Plan, plan_experts
 from search_router.router.request import parse_request, question_classes, question_of
 from search_router.router.shape import next_cursor, page_start, shape_ranking
 from search_router.router.stages import StageLog
+from search_router.router.succession import settle_documents
 from search_router.router.tokens import QuestionTokens, analyse_question
 from search_router.router.workspace import Workspace
 from search_router.schema import (
@@ -43,6 +44,7 @@ from search_router.schema import (
     Intent,
     Project,
     SearchRequest,
+    StageReport,
     Status,
 )
 
@@ -163,6 +165,9 @@ async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> None:
         await _ask_all(trace, plan, plan.reserve, "reserve", progress)
     for reply in trace.replies:
         if reply.result is not None:
+            trace.stages.reports += [
+                StageReport(**facts._replace(stage=f"{reply.call.expert}.{facts.stage}")._asdict()) for facts in reply.result.stages
+            ]
             trace.notes += [f"{reply.call.expert}: {note}" for note in reply.result.notes]
 
 
@@ -189,9 +194,7 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
     with trace.stages.run("identify", sum(map(len, answers.values()))) as stage:
         by_id = {p.id: p for p in projects}
         keys: dict[tuple[str, str], FileKey | None] = {}
-        for name, path in dict.fromkeys(
-            [(h.project, h.path or "") for hits in answers.values() for h in hits if h.commit is None and h.document is None]
-        ):
+        for name, path in dict.fromkeys([(h.project, h.path or "") for hits in answers.values() for h in hits if h.is_in_a_file]):
             project = by_id.get(name)
             keys[name, path] = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
         left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - (time.perf_counter() - trace.started)
@@ -221,6 +224,10 @@ def _fuse(trace: Trace, plan: Plan, tokens: QuestionTokens, candidates: list[Can
             damped=_damped(candidates, tokens),
             by_place=plan.intent is Intent.CROSS_REPO_IMPACT,
         )
+        results = [r.result for r in trace.replies if r.result is not None]
+        fused, hidden = settle_documents(fused, [h for r in results for h in r.hidden], [y for r in results for y in r.yields])
+        if hidden:
+            stage.reason = f"{hidden} places in documents that are not valid now are hidden"
         stage.out = len(fused)
     if trace.request is not None and trace.request.budget.rerank:
         trace.stages.skip("rerank", "no reranker is configured", len(fused))

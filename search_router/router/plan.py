@@ -13,6 +13,7 @@ from search_router.router.tiers import PRECISION
 from search_router.router.tokens import QuestionTokens
 from search_router.schema import (
     Classification,
+    DocumentFilters,
     ExpertCall,
     ExpertCard,
     ExpertReport,
@@ -106,6 +107,7 @@ def plan_experts(
             prior=round(priors[name] * 1000),
             reason=reason,
             intent=intent,
+            filters=DocumentFilters(**request.filters.model_dump()),
         )
 
     return Plan(

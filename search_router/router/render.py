@@ -52,13 +52,24 @@ def _item_block(number: int, item: Evidence, *, snippet: bool = True) -> str:
         paths = ", ".join(path.replace("\n", "\\n") for path in (item.paths or ())[:5])
         more = f" (+{len(item.paths or ()) - 5})" if len(item.paths or ()) > 5 else ""
         return f"{head}\n   [{trust}] {experts}{flags}" + (f"\n   {item.snippet} · {paths}{more}" if snippet else "")
-    name = f"  {item.kind} {item.symbol}" if item.symbol else f"  {item.title or ''} {item.url or ''}".rstrip()
-    block = f"{number}. {item.id}{name}\n   [{trust}] {experts}{flags}"
+    name = f"  {item.kind} {item.symbol}" if item.symbol else ""
+    block = f"{number}. {item.id}{name}{_about(item)}\n   [{trust}] {experts}{flags}"
     if item.confidence is Confidence.LOW and item.nuance:
         block += f" · {item.nuance}"
     if snippet and item.snippet:
         block += "\n" + "\n".join(f"   | {line}" for line in item.snippet.split("\n"))
     return block
+
+
+def _about(item: Evidence) -> str:
+    """A document's title and section, whose it is, and whether it still holds."""
+    if item.title is None and item.url is None:
+        return ""
+    name = " › ".join(part for part in (item.title, item.heading) if part)
+    whose = f"  ({item.library} {item.version})" if item.library else ""
+    until = f", until {item.valid_until}" if item.valid_until else ""
+    where = f" {item.url}" if item.url else ""
+    return f"  {name}{where}{whose}" + (f"  ({item.status}{until})" if item.status and (item.status != "current" or until) else "")
 
 
 def _tail_lines(answer: Answer) -> list[str]:

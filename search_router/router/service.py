@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from search_router.adapters.base import CatchesUp, Expert
 from search_router.adapters.local.codesearch import CodeSearchExpert
+from search_router.adapters.local.docs import DocsExpert
 from search_router.adapters.local.sources import SourceReader
 from search_router.adapters.local.symbols import SymbolsExpert
 from search_router.adapters.registry import build_experts
@@ -161,7 +162,8 @@ class Router:
             report = ErrorReport(code=error.code, message=error.message, remedy=error.remedy, fields=tuple(p.field for p in error.problems))
             answer = FetchAnswer(status=Status.REJECTED, error=report, config=self.config_ref)
         else:
-            fetcher = Fetcher({p.id: p for p in self.workspace.projects}, self.sources)
+            docs = next((e for e in self.experts.values() if isinstance(e, DocsExpert)), None)
+            fetcher = Fetcher({p.id: p for p in self.workspace.projects}, self.sources, docs)
             items, problems = await fetcher.fetch(request, self.loaded.config.output.fetch_characters)
             status = Status.ANSWERED if items else Status.FAILED
             answer = FetchAnswer(status=status, items=items, problems=problems, config=self.config_ref)

@@ -74,7 +74,7 @@ def choose_tier(candidate: Candidate, cards: Mapping[str, ExpertCard]) -> Tier:
     classes = {cards[v.expert].precision_class for v in votes}
     if candidate.key[0] == "commit":
         return Tier.HISTORY
-    if candidate.key[0] == "document" or classes == {PrecisionClass.DOCS}:
+    if candidate.key[0] == "document" or classes == {PrecisionClass.DOCS} or all(v.hit.about is not None for v in votes):
         return Tier.DOCS
     typed_engines = {engine_of(v, cards) for v in votes if cards[v.expert].precision_class is PrecisionClass.TYPED}
     if len(typed_engines) >= 2:

@@ -110,8 +110,8 @@ def test_all_mistakes_of_all_layers_come_at_once_in_reading_order(desk: Desk) ->
         (
             "experts.grep.kind = 'gerp'",
             "experts.grep.kind",
-            "must be one of grep, symbols, codesearch, callgraph, semantic, history, scip, python-types, scripted, "
-            "mcp, command, http-json, "
+            "must be one of grep, symbols, codesearch, callgraph, semantic, history, scip, python-types, knowledge, docs, "
+            "scripted, mcp, command, http-json, "
             'got "gerp"; did you mean "grep"?',
         ),
         ("priors.docs.grep = 1.5", "priors.docs.grep", "must be between 0 and 1, got 1.5"),
@@ -121,7 +121,8 @@ def test_all_mistakes_of_all_layers_come_at_once_in_reading_order(desk: Desk) ->
         (
             "gate.default_set = ['x']",
             "gate.default_set[0]",
-            'names an unknown expert "x"; there are grep, symbols, codesearch, callgraph, semantic, history, scip, python-types',
+            'names an unknown expert "x"; there are grep, symbols, codesearch, callgraph, semantic, history, scip, python-types, '
+            "knowledge, docs",
         ),
         (
             "gate.reserve.gerp = 'codesearch'",

@@ -21,7 +21,7 @@ from pathlib import Path
 from search_router.adapters.local.commit_stream import Commit
 from search_router.adapters.local.history_question import tokens_of
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Part of the file's name: another version of this table or of the tokens is another file."""
 SUBJECT_WEIGHT, BODY_WEIGHT, PATHS_WEIGHT = 3.0, 1.0, 1.0
 INDEXED_PATHS = 200
@@ -44,6 +44,8 @@ CREATE TABLE IF NOT EXISTS readings (
     head TEXT NOT NULL, max_commits INTEGER NOT NULL, rows BLOB NOT NULL, complete INTEGER NOT NULL, saved REAL NOT NULL,
     PRIMARY KEY (head, max_commits)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE IF NOT EXISTS messages USING fts5(subject, body, paths, content='', tokenize='porter unicode61');
+CREATE TABLE IF NOT EXISTS summarised (id INTEGER PRIMARY KEY);
+CREATE VIRTUAL TABLE IF NOT EXISTS summaries USING fts5(words, content='', tokenize='porter unicode61');
 """
 
 
@@ -242,6 +244,33 @@ class CommitLog:
             if len(kept) >= wanted or len(page) < size:
                 return kept[:wanted]
             size *= 8
+
+    def without_summary(self, rows: Sequence[int]) -> list[int]:
+        """Those of these rows, in order, whose changes are not summarised yet; merges are not among them."""
+        with self._lock:
+            done = {row for (row,) in self._db.execute("SELECT id FROM summarised")}
+            merges = {row for (row,) in self._db.execute("SELECT id FROM commits WHERE is_merge")}
+        return [row for row in rows if row not in done and row not in merges]
+
+    def add_summaries(self, summaries: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Keep the words of what these rows changed."""
+        with self._lock, self._transaction():
+            known = {row for row, _ in summaries if self._db.execute("SELECT 1 FROM summarised WHERE id = ?", (row,)).fetchone()}
+            fresh = [(row, " ".join(words)) for row, words in summaries if row not in known]
+            self._db.executemany("INSERT INTO summaries (rowid, words) VALUES (?, ?)", fresh)
+            self._db.executemany("INSERT INTO summarised (id) VALUES (?)", [(row,) for row, _ in fresh])
+
+    def matching_changes(self, tokens: Sequence[str], among: Collection[int], limit: int) -> list[tuple[int, float]]:
+        """(row, BM25 score) of the best commits of `among` whose changes have any of the tokens; more is better."""
+        query = " OR ".join('"' + token.replace('"', "") + '"' for token in tokens)
+        if not query or not among:
+            return []
+        with self._lock:
+            page: list[tuple[int, float]] = self._db.execute(
+                "SELECT rowid, bm25(summaries) AS score FROM summaries WHERE summaries MATCH ? ORDER BY score, rowid LIMIT ?",
+                (query, limit * 4),
+            ).fetchall()
+        return [(row, -score) for row, score in page if row in among][:limit]
 
     def paths_named(self, name: str) -> list[str]:
         """Paths, of any time, that are this path, end in it after a `/`, or have it as their file name."""

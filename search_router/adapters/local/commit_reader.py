@@ -18,6 +18,7 @@ import anyio
 
 from search_router.adapters.local.commit_log import FORMAT_VERSION, CommitLog, Reading
 from search_router.adapters.local.commit_stream import FORMAT, HEADER, Record, RecordParser, commit_of
+from search_router.adapters.local.commit_summary import ARGUMENTS, SummaryParser
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.git_stream import stream_git
 from search_router.adapters.local.gitfiles import common_dir, find_git_dir
@@ -27,6 +28,8 @@ from search_router.errors import ExpertError, FailureClass
 
 SLICE_BYTES = 256 * 1024
 """So much of git's output is parsed and stored in one go, in a worker thread: some 50 ms."""
+MAX_SUMMARISED = 50_000
+"""Of so many newest commits the changes are searched as words; older ones by message, path and pickaxe."""
 MAX_REWRITTEN = 5000
 """When HEAD left more commits than this behind, everything is read anew."""
 
@@ -150,6 +153,8 @@ class CommitReader:
         self.total: int | None = None
         self.is_partial_clone = False
         self.store_note: str | None = None
+        self.summary_note: str | None = None
+        self._summary: _Pursuit | None = None
         self._max_commits = max_commits
         self._cache_dir = cache_dir
         self._place: tuple[Path, str, frozenset[str]] | None = None
@@ -178,6 +183,20 @@ class CommitReader:
         if self._pursuit is not None:
             await self._pursuit.wait(max(0.0, seconds))
 
+    async def wait_for_summaries(self, seconds: float) -> None:
+        """Start to summarise the changes of what was read, if that is not done or under way, and wait for it at most so long."""
+        head = self._head
+        if not self.is_complete or head is None or head.is_shallow or self.is_partial_clone:
+            return
+        if self._summary is None:
+            self._summary = _Pursuit(self._summarise)
+        await self._summary.wait(max(0.0, seconds))
+
+    @property
+    def is_summarised(self) -> bool:
+        """Whether changes are searched as words as far as they can be: a shallow or partial clone has none to read."""
+        return self._summary is None or self._summary.finished
+
     async def distrust(self, error: sqlite3.Error) -> None:
         """Give the stored table up for one in memory; the next `follow` fills it."""
         await self._stop()
@@ -196,12 +215,19 @@ class CommitReader:
         pursuit, self._pursuit = self._pursuit, None
         if pursuit is not None:
             await pursuit.stop()
+        await self._stop_summary()
+
+    async def _stop_summary(self) -> None:
+        summary, self._summary = self._summary, None
+        if summary is not None:
+            await summary.stop()
 
     # -------------------------------------------------------------- the background task
 
     async def _bring_up(self, head: Head, earlier: _Pursuit | None) -> None:
         if earlier is not None:
             await earlier.stop()
+        await self._stop_summary()
         try:
             await self._open(head)
             await self._read(head)
@@ -306,6 +332,37 @@ class CommitReader:
         rows.extend(added)
         if rows is self.rows:
             self.alive.update(added)
+
+    async def _summarise(self) -> None:
+        """Read the patches of the newest commits that have no summary, newest first. A failure costs the summaries, never the answer."""
+        log = self.log
+        assert log is not None
+        try:
+            rows = await anyio.to_thread.run_sync(log.without_summary, self.rows[:MAX_SUMMARISED].tolist())
+            if not rows:
+                return
+            names = await anyio.to_thread.run_sync(log.plain_shas, rows)
+            by_name = {sha: row for row, sha in names}
+            parser, buffer = SummaryParser(), bytearray()
+
+            async def absorb(chunk: bytes) -> None:
+                buffer.extend(chunk)
+                if len(buffer) >= SLICE_BYTES:
+                    data = bytes(buffer)
+                    buffer.clear()
+                    await anyio.to_thread.run_sync(keep, data)
+
+            def keep(data: bytes, last: bool = False) -> None:
+                found = [*parser.feed(data), *(parser.close() if last else [])]
+                log.add_summaries([(by_name[s.sha], s.words) for s in found if s.sha in by_name])
+
+            stdin = "".join(f"{sha}\n" for _, sha in names).encode()
+            finished = await stream_git(self.root, "--no-replace-objects", *ARGUMENTS, *SAFE_DIFF, "--", ".", on_chunk=absorb, stdin=stdin)
+            if finished.returncode != 0:
+                raise git_failure(self.root, finished)
+            await anyio.to_thread.run_sync(keep, bytes(buffer), True)
+        except (ExpertError, sqlite3.Error) as error:
+            self.summary_note = f"changes were not summarised, messages and paths were searched: {error}"
 
     async def _count_commits(self, head: Head) -> None:
         if head.prefix:

@@ -21,6 +21,10 @@ from search_router.schema import CommitRecord, ExpertCall, Hit, Intent, Project,
 
 READING_SHARE = 0.5
 """A first call waits so much of its time for the commits to be read, and then answers from what is there."""
+SUMMARY_SECONDS = 0.3
+"""So long a question waits for the changes to be summarised; later ones find more."""
+CHANGED_WORDS_WEIGHT = 1.0
+"""Of the BM25 of what a commit changed, beside that of its message and paths."""
 SAME_NAMED_FILES = 20
 MAX_PATHS = 100
 
@@ -86,6 +90,9 @@ class ProjectHistory:
         reader = self._reader
         reader.follow(head)
         await reader.wait((until - anyio.current_time()) * READING_SHARE)
+        if call.intent is Intent.HISTORY:
+            needed = not code_terms(call.sub_query)  # else the pickaxe needs the time, and answers better
+            await reader.wait_for_summaries(min(SUMMARY_SECONDS, (until - anyio.current_time()) * READING_SHARE) if needed else 0)
         if (log := reader.log) is None:
             return Answer(partial=(_reading_so_far(reader),), head=head.sha)
         place = self._place_of_each()
@@ -97,7 +104,14 @@ class ProjectHistory:
             search.partial.append(_reading_so_far(reader))
         tokens = message_tokens(call.sub_query.text)
         matching = await anyio.to_thread.run_sync(log.matching, tokens, search.place, LIST_LENGTH)
-        search.messages = [row for row, _ in sorted(matching, key=lambda match: (-match[1], search.place[match[0]]))]
+        worth = dict(matching)
+        if call.intent is Intent.HISTORY:
+            for row, score in await anyio.to_thread.run_sync(log.matching_changes, tokens, search.place, LIST_LENGTH):
+                worth[row] = worth.get(row, 0.0) + CHANGED_WORDS_WEIGHT * score
+            if not reader.is_summarised and not code_terms(call.sub_query):
+                search.notes.append("the words of changes are still being read; asked again, more is found")
+            search.notes += [reader.summary_note] if reader.summary_note else []
+        search.messages = sorted(worth, key=lambda row: (-worth[row], search.place[row]))[:LIST_LENGTH]
         if call.intent is Intent.HISTORY:
             await self._search_changes(search, head, call, until)
         return await self._present(search, project, head, call.limit)

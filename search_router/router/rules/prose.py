@@ -77,6 +77,14 @@ DOCS: tuple[Rule, ...] = (
         r"| (?:docs|documentation) (?:build|pipeline|generator|indexer|search|expert|adapter) ",
     ),
     rule(
+        "docs.decision",
+        750,
+        r" (?:decisions?|decided|agreed|agreement|post ?-?mortems?|incident reports?|meeting notes|minutes) (?:about|on|regarding|for|"
+        r"against|to|of|with) | (?:we|team) (?:decide|decided|agree|agreed) ",
+        "naming",
+        unless=r" why (?:was|were|did|has) | (?:decision|decisions) trees? ",
+    ),
+    rule(
         "docs.library-how",
         800,
         r" how (?:to|(?:do|does|can|could|should|would) (?:i|you|one|someone|people|we)) (?:\S+ )*?(?:_lib_|"

@@ -533,3 +533,17 @@ async def test_many_calls_at_once_read_the_history_once_and_agree(make: Make, re
     assert len(results) == 8
     assert all(result == results[0] for result in results)
     assert subjects(results[0]) == ["Introduce"]
+
+
+@pytest.mark.anyio
+async def test_a_commit_is_found_by_what_it_changed_where_its_message_says_nothing(make: Make, repository: Repository) -> None:
+    repository.commit("first", {"a.py": "x = 1\n"})
+    repository.commit("wip", {"a.py": "x = 1\n\n\ndef throttle(requests, burst):\n    return burst\n"})
+    repository.commit("more", {"b.py": "y = 2\n"})
+    expert = make()
+    with anyio.fail_after(30):  # until the changes are summarised, an answer says so
+        while True:
+            result = await expert.search(call_for("the throttle of requests in a burst", repository.root))
+            if not any("still being read" in note for note in result.notes):
+                break
+    assert subjects(result) == ["wip"]

@@ -135,7 +135,7 @@ async def test_an_expert_that_finds_its_canary_is_believed(tmp_path: Path) -> No
 
 async def test_documents_from_elsewhere_are_evidence_that_cannot_be_fetched_again(tmp_path: Path) -> None:
     answer_form = {"form": "document"}
-    async with router_of(tmp_path, {"docs": stdio(precision_class="docs", answer=answer_form, intents=["docs"])}) as router:
+    async with router_of(tmp_path, {"manual": stdio(precision_class="docs", answer=answer_form, intents=["docs"])}) as router:
         answer = await router.search({**QUESTION, "intent": "docs"})
         (item,) = answer.evidence
         assert (item.kind, item.path, item.tier) == ("document", None, Tier.DOCS)

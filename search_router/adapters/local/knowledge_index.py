@@ -1,0 +1,244 @@
+"""The live index of documents: one shelf a project, brought up to date by the difference of two file lists before each question.
+
+Content-addressed like the index of code, in the same store: a document is read only when neither memory nor the store knows its bytes.
+Bringing up to date is a task of its own that requests share and may leave: it goes on, and the next request finds more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import anyio
+import anyio.to_thread
+
+from search_router.adapters.local.index_readiness import UNREAD
+from search_router.adapters.local.knowledge_document import DOCUMENT_VERSION, Document, derive_document, pack_document, unpack_document
+from search_router.adapters.local.knowledge_sections import document_format
+from search_router.adapters.local.knowledge_shelf import Shelf
+from search_router.adapters.local.languages import text_language
+from search_router.adapters.local.manifest import FileEntry, LeftOut, read_manifest
+from search_router.adapters.local.symbol_packing import DamagedPayload
+from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore, FileStamp
+from search_router.adapters.local.textfile import encode_path, read_text_file
+from search_router.errors import EvidenceError, ExpertError, FailureClass
+from search_router.schema import Project
+
+RACY_NS: Final = 2_000_000_000
+"""A file that changed less than this before it was read is read again: it may change once more within one tick of its clock."""
+SLICE: Final = 16
+PDF_MISSING: Final = "PDF is not read: install search-router[pdf]"
+
+
+class ShelfReport(NamedTuple):
+    """What one refresh did; `left_out` are documents that could not be read, and why."""
+
+    documents: int
+    read: int
+    left_out: tuple[LeftOut, ...]
+
+
+class _Seen(NamedTuple):
+    stamp: FileStamp
+    settled: bool
+    content_hash: str
+    reason: str
+
+
+class _State:
+    def __init__(self) -> None:
+        self.shelf = Shelf()
+        self.documents: dict[str, Document] = {}
+        self.seen: dict[str, _Seen] = {}
+        self.listed: tuple[FileEntry, ...] | None = None
+        self.generation = 0
+        self.total: int | None = None
+
+
+class _Run:
+    """One refresh. Who asks before it has begun may share it: it will see every edit that was made before they asked."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.task: asyncio.Task[ShelfReport] | None = None
+
+
+class KnowledgeIndex:
+    """The documents of every project that was asked about. Belongs to one event loop."""
+
+    def __init__(self, store: DerivedStore, *, max_file_bytes: int) -> None:
+        self._store = store
+        self._max_bytes = max_file_bytes
+        self._states: dict[Path, _State] = {}
+        self._runs: dict[Path, _Run] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with the store."""
+        return self._store.notes
+
+    def shelf(self, project: Project) -> Shelf:
+        """The project's documents as far as they are indexed."""
+        return self._state(project).shelf
+
+    def content_hash(self, project: Project, path: str) -> str | None:
+        """SHA-256 of the bytes that are indexed at this path."""
+        seen = self._state(project).seen.get(path)
+        return seen.content_hash if seen else None
+
+    def progress(self, project: Project) -> tuple[int, int | None]:
+        """(documents that are ready, how many there are; None before they were listed)."""
+        state = self._state(project)
+        return len(state.shelf.documents), state.total
+
+    async def refresh(self, project: Project, *, nested: tuple[Path, ...] = ()) -> ShelfReport:
+        """Bring the project up to date with its files as they are now. To be cancelled here is only to leave.
+
+        Raises:
+            ExpertError: git cannot list the project, or the index was closed.
+        """
+        run = self._runs.get(project.root)
+        if run is None or run.task is None or run.begun:
+            before, run = run, _Run()
+            self._runs[project.root] = run
+            run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, run, before))
+            run.task.add_done_callback(_retrieve)
+        try:
+            return await asyncio.shield(run.task)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if run.task.cancelled() and not (asker and asker.cancelling()):
+                raise ExpertError(FailureClass.UNAVAILABLE, "The document index was closed while it was read.") from None
+            raise
+
+    async def aclose(self) -> None:
+        """Stop every refresh and release the store; safe to call twice."""
+        tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._runs.clear()
+        await anyio.to_thread.run_sync(self._store.close)
+
+    def _state(self, project: Project) -> _State:
+        return self._states.setdefault(project.root, _State())
+
+    async def _refresh(self, project: Project, nested: tuple[Path, ...], run: _Run, before: _Run | None) -> ShelfReport:
+        if before is not None and before.task is not None and not before.task.done():
+            await asyncio.wait([before.task])
+        run.begun = True
+        state = self._state(project)
+        manifest = await read_manifest(project, nested=nested)
+        listed, state.listed = state.listed, None
+        read = 0
+        if listed != manifest.entries:
+            read = await self._update(project, state, [e for e in manifest.entries if document_format(e.path)])
+        if all(seen.settled for seen in state.seen.values()):
+            state.listed = manifest.entries
+        left_out = [LeftOut(path, seen.reason) for path, seen in state.seen.items() if seen.reason]
+        left_out += [left for left in manifest.left_out if left.reason in UNREAD and _may_hold_documents(left.path)]
+        return ShelfReport(len(state.documents), read, tuple(sorted(left_out, key=lambda left: left.path)))
+
+    async def _update(self, project: Project, state: _State, entries: list[FileEntry]) -> int:
+        """Take in what is new, forget what is gone, and put a new shelf in place of the old one. Gives how many were new or changed."""
+        paths = {entry.path for entry in entries}
+        state.total = len(entries)
+        gone = [path for path in state.seen if path not in paths]
+        for path in gone:
+            del state.seen[path]
+            state.documents.pop(path, None)
+        changed = [e for e in entries if (seen := state.seen.get(e.path)) is None or seen.stamp != FileStamp.of(e) or not seen.settled]
+        moved = bool(gone)
+        for start in range(0, len(changed), SLICE):
+            part = changed[start : start + SLICE]
+            done = await anyio.to_thread.run_sync(self._read_slice, project.root, part, state.seen)
+            for path, (seen, document) in done.items():
+                same = path in state.documents and state.seen[path].content_hash == seen.content_hash
+                state.seen[path] = seen
+                if not same:
+                    moved = True
+                    state.documents.pop(path, None)
+                    if document is not None:
+                        state.documents[path] = document
+        if moved:
+            state.generation += 1
+            state.shelf = await anyio.to_thread.run_sync(state.shelf.successor, state.documents, state.generation)
+        return len(changed)
+
+    def _read_slice(self, root: Path, entries: Sequence[FileEntry], known: dict[str, _Seen]) -> dict[str, tuple[_Seen, Document | None]]:
+        """Read some files; documents that equal what is indexed are not derived again. Blocks."""
+        found: dict[str, tuple[_Seen, Document | None]] = {}
+        keys: dict[str, tuple[DerivedKey, str, str, _Seen]] = {}
+        for entry in entries:
+            stamp, kind = FileStamp.of(entry), document_format(entry.path) or ""
+            settled = time.time_ns() - entry.mtime_ns > RACY_NS
+            if entry.size > self._max_bytes:
+                found[entry.path] = _Seen(stamp, True, "", f"larger than {self._max_bytes} bytes"), None
+                continue
+            try:
+                file = read_text_file(root, entry.path, max_bytes=self._max_bytes)
+            except EvidenceError as error:
+                found[entry.path] = _Seen(stamp, False, "", "unreadable" if error.code == "evidence-unreadable" else error.code), None
+                continue
+            try:
+                text = file.text if kind != "pdf" else _pdf_text(root, entry.path)
+            except ValueError as error:
+                found[entry.path] = _Seen(stamp, settled, file.content_hash, str(error)), None
+                continue
+            seen = _Seen(stamp, settled, file.content_hash, "")
+            if (before := known.get(entry.path)) is not None and before.content_hash == file.content_hash and not before.reason:
+                found[entry.path] = seen, None
+                continue
+            place = hashlib.sha256(encode_path(entry.path)).hexdigest()[:12]  # the path is part of what a document says of itself
+            keys[entry.path] = DerivedKey(f"knowledge/{kind}", file.blob, f"{DOCUMENT_VERSION}:{place}"), kind, text, seen
+        stored = self._store.load([key for key, *_ in keys.values()])
+        fresh: dict[DerivedKey, Derived] = {}
+        for path, (key, kind, text, seen) in keys.items():
+            document = self._unpack(stored.get(key))
+            if document is None:
+                document = derive_document(path, kind, text)
+                fresh[key] = Derived(seen.content_hash, pack_document(document))
+            found[path] = seen, document
+        self._store.keep(fresh)
+        self._store.mark_used(stored)
+        return found
+
+    def _unpack(self, row: Derived | None) -> Document | None:
+        if row is None:
+            return None
+        try:
+            return unpack_document(row.payload)
+        except DamagedPayload:
+            self._store.note_damaged_row()
+            return None
+
+
+def _may_hold_documents(path: str) -> bool:
+    """Whether it is a document, or may be a folder of them: its name tells of nothing else."""
+    return document_format(path) is not None or text_language(path) == "text"
+
+
+def _pdf_text(root: Path, path: str) -> str:
+    """The text of a PDF's pages. Raises ValueError, which says why there is none."""
+    try:
+        import pypdf
+        from pypdf.errors import PyPdfError
+    except ImportError:
+        raise ValueError(PDF_MISSING) from None
+    try:
+        reader = pypdf.PdfReader(io.BytesIO((root / path).read_bytes()))
+        return "\n\n".join(page.extract_text() for page in reader.pages)
+    except (PyPdfError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"PDF: {str(error)[:120]}") from error
+
+
+def _retrieve(task: asyncio.Task[ShelfReport]) -> None:
+    """Look at the outcome, so that the failure of a refresh that everyone has left is not reported as forgotten."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,146 @@
+"""One order of documents out of what the retrievers found: fused by position, weighed by time, successors before what they replace. Pure.
+
+Reciprocal rank fusion as in Cormack, Clarke, Buettcher, SIGIR 2009, over documents: each stands in a retriever's list at its best chunk.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from search_router.adapters.local.code_words import count_words
+from search_router.adapters.local.knowledge_document import Document
+from search_router.adapters.local.knowledge_retrieve import Part, Retrieved
+from search_router.adapters.local.knowledge_time import DocumentStatus, last_successor, recency
+from search_router.config.schema import KnowledgeWeights
+
+RRF_K: Final = 60
+LIFTED_FROM: Final = 0.6
+"""A living document is lifted above a note when it has at least this part of what the note has of the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One document with its best section (None: it was found as a whole), its fused score and how each retriever ranked it."""
+
+    part: Part
+    number: int
+    chunk: int | None
+    score: float
+    signals: tuple[str, ...]
+
+    @property
+    def document(self) -> Document:
+        return self.part.rows[self.number]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A document in its place, with its status and the share of the question that it covers."""
+
+    found: Found
+    status: DocumentStatus
+    coverage: float
+
+
+def fuse_documents(parts: Sequence[Part], retrieved: Sequence[Retrieved], weights: KnowledgeWeights) -> list[Found]:
+    """Every document that any retriever found, best first; ties by project and path. A chunk beats the whole of the same document."""
+    weight_of = {"lexical": weights.lexical, "semantic": weights.semantic, "document": weights.document}
+    scores: dict[tuple[int, int], float] = {}
+    best: dict[tuple[int, int], tuple[int, int | None]] = {}
+    signals: dict[tuple[int, int], list[str]] = {}
+    for result in retrieved:
+        name = result.stage.stage
+        for rank, (place, raw) in enumerate(result.places, start=1):
+            key = place[:2]
+            scores[key] = scores.get(key, 0.0) + weight_of.get(name, 1.0) / (RRF_K + rank)
+            signals.setdefault(key, []).append(f"{name} #{rank} of {len(result.places)}: {raw:.4g}")
+            if place.chunk is not None and (key not in best or best[key][1] is None or rank < best[key][0]):
+                best[key] = rank, place.chunk
+            best.setdefault(key, (rank, None))
+    found = [
+        Found(parts[part], number, best[part, number][1], score, tuple(signals[part, number])) for (part, number), score in scores.items()
+    ]
+    return sorted(found, key=lambda f: (-f.score, f.part.project, f.document.path))
+
+
+def weigh_time(found: Sequence[Found], today: datetime.date, weights: KnowledgeWeights, half_life_days: int) -> list[Found]:
+    """Scores times (1 + weight * recency). With weight 0 the very same list comes back."""
+    if weights.temporal == 0:
+        return list(found)
+    weighed = [
+        replace(f, score=f.score * (1 + weights.temporal * recency(f.document.validity.content_date, today, half_life_days))) for f in found
+    ]
+    return sorted(weighed, key=lambda f: (-f.score, f.part.project, f.document.path))
+
+
+def damp_history(found: Sequence[Found], status_of: Callable[[Found], DocumentStatus], weights: KnowledgeWeights) -> list[Found]:
+    """Superseded and historical documents lose a part of their score: they stay findable, behind what is in force."""
+    old = (DocumentStatus.SUPERSEDED, DocumentStatus.HISTORICAL, DocumentStatus.EXPIRED)
+    damped = [replace(f, score=f.score * (1 - weights.historical_damping)) if status_of(f) in old else f for f in found]
+    return sorted(damped, key=lambda f: (-f.score, f.part.project, f.document.path))
+
+
+def find_yields(judged: Sequence[Judged], successors: Mapping[str, Mapping[str, str]], *, asks_for_a_day: bool) -> list[tuple[int, int]]:
+    """Pairs (a document, one that must stand before it) as positions in `judged`: what is superseded yields to its successor when that
+    matches too; a dated note yields to the current living document about the same thing, unless the question names a day.
+
+    `successors` are those of each project.
+    """
+    at = {(j.found.part.project, j.found.document.path): position for position, j in enumerate(judged)}
+    pairs: list[tuple[int, int]] = []
+    for position, each in enumerate(judged):
+        project, path = each.found.part.project, each.found.document.path
+        new = last_successor(path, successors.get(project, {}))
+        if new is not None and (project, new) in at:
+            pairs.append((position, at[project, new]))
+    living = [] if asks_for_a_day else [(p, j) for p, j in enumerate(judged) if _is_living(j)]
+    for lifted, one in living:
+        for position, note in enumerate(judged):
+            if position != lifted and note.found.document.validity.dated and _is_about(one, note) and _matches_as_well(one, note):
+                pairs.append((position, lifted))
+    return pairs
+
+
+def move_before(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """An order of positions 0 to count - 1 in which each pair's second stands before its first; all else keeps its order.
+
+    Pairs that contradict each other are left as they stand.
+    """
+    before: dict[int, list[int]] = {}
+    for later, earlier in pairs:
+        before.setdefault(later, []).append(earlier)
+    order: list[int] = []
+    placed: set[int] = set()
+
+    def place(position: int, above: frozenset[int]) -> None:
+        if position in placed or position in above:
+            return
+        for earlier in sorted(before.get(position, ())):
+            place(earlier, above | {position})
+        placed.add(position)
+        order.append(position)
+
+    for position in range(count):
+        place(position, frozenset())
+    return order
+
+
+def _is_living(judged: Judged) -> bool:
+    return judged.found.document.validity.component is not None and judged.status is DocumentStatus.CURRENT
+
+
+def _is_about(living: Judged, note: Judged) -> bool:
+    """Whether a note speaks of what a living document is about: the same component, a tag, or all of its words."""
+    component = living.found.document.validity.component or ""
+    document = note.found.document
+    if document.validity.component == component or component in document.tags:
+        return True
+    words = set(count_words(component))
+    return bool(words) and words.issubset(document.terms.words)
+
+
+def _matches_as_well(living: Judged, note: Judged) -> bool:
+    return living.found.part.project == note.found.part.project and living.coverage >= LIFTED_FROM * note.coverage
