@@ -173,26 +173,6 @@ def serve(
 
 
 @main.command()
-@workspace_options
-@json_option
-def experts(roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
-    """Experts, their health, and the projects they search."""
-
-    async def work() -> None:
-        from search_router import terminal
-        from search_router.router.service import open_router
-
-        async with open_router(roots=roots, flags=flags) as router:
-            answer = await router.registry()
-        if as_json:
-            echo_json(answer.model_dump(mode="json", by_alias=True))
-        else:
-            terminal.print_registry(terminal.make_console(), answer)
-
-    run(work)
-
-
-@main.command()
 @json_option
 def schema(as_json: bool) -> None:
     """JSON Schema of the request and of the answer."""

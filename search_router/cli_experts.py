@@ -13,9 +13,27 @@ from search_router.cli_frame import CONFIG_EXIT, UNANSWERED_EXIT, echo_json, jso
 from search_router.errors import SearchRouterError
 
 
-@click.group()
-def experts() -> None:
-    """Search systems that you already run, as experts."""
+@click.group(invoke_without_command=True)
+@workspace_options
+@json_option
+@click.pass_context
+def experts(context: click.Context, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
+    """Experts, their health, and the projects they search; with a command: search systems that you already run, as experts."""
+    if context.invoked_subcommand is not None:
+        return
+
+    async def work() -> None:
+        from search_router import terminal
+        from search_router.router.service import open_router
+
+        async with open_router(roots=roots, flags=flags) as router:
+            answer = await router.registry()
+        if as_json:
+            echo_json(answer.model_dump(mode="json", by_alias=True))
+        else:
+            terminal.print_registry(terminal.make_console(), answer)
+
+    run(work)
 
 
 @experts.command("presets")

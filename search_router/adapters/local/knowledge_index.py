@@ -23,6 +23,7 @@ from search_router.adapters.local.knowledge_sections import document_format
 from search_router.adapters.local.knowledge_shelf import Shelf
 from search_router.adapters.local.languages import text_language
 from search_router.adapters.local.manifest import FileEntry, LeftOut, read_manifest
+from search_router.adapters.local.quiet_tree import QuietTree
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore, FileStamp
 from search_router.adapters.local.textfile import encode_path, read_text_file
@@ -58,6 +59,9 @@ class _State:
         self.listed: tuple[FileEntry, ...] | None = None
         self.generation = 0
         self.total: int | None = None
+        self.quiet: QuietTree | None = None
+        self.report: ShelfReport | None = None
+        self.nested: tuple[Path, ...] = ()
 
 
 class _Run:
@@ -76,6 +80,7 @@ class KnowledgeIndex:
         self._max_bytes = max_file_bytes
         self._states: dict[Path, _State] = {}
         self._runs: dict[Path, _Run] = {}
+        self._settling: dict[Path, asyncio.Task[None]] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -102,6 +107,9 @@ class KnowledgeIndex:
         Raises:
             ExpertError: git cannot list the project, or the index was closed.
         """
+        state = self._state(project)
+        if state.listed is not None and state.report is not None and state.nested == nested and state.quiet and state.quiet.is_quiet():
+            return state.report
         run = self._runs.get(project.root)
         if run is None or run.task is None or run.begun:
             before, run = run, _Run()
@@ -119,11 +127,15 @@ class KnowledgeIndex:
     async def aclose(self) -> None:
         """Stop every refresh and release the store; safe to call twice."""
         tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
-        for task in tasks:
+        for task in (*tasks, *self._settling.values()):
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if tasks or self._settling:
+            await asyncio.wait([*tasks, *self._settling.values()])
+        for state in self._states.values():
+            if state.quiet is not None:
+                state.quiet.close()
         self._runs.clear()
+        self._settling.clear()
         await anyio.to_thread.run_sync(self._store.close)
 
     def _state(self, project: Project) -> _State:
@@ -134,6 +146,9 @@ class KnowledgeIndex:
             await asyncio.wait([before.task])
         run.begun = True
         state = self._state(project)
+        if state.quiet is None:
+            state.quiet = QuietTree(project)
+        state.quiet.begin_listing()
         manifest = await read_manifest(project, nested=nested)
         listed, state.listed = state.listed, None
         read = 0
@@ -143,7 +158,11 @@ class KnowledgeIndex:
             state.listed = manifest.entries
         left_out = [LeftOut(path, seen.reason) for path, seen in state.seen.items() if seen.reason]
         left_out += [left for left in manifest.left_out if left.reason in UNREAD and _may_hold_documents(left.path)]
-        return ShelfReport(len(state.documents), read, tuple(sorted(left_out, key=lambda left: left.path)))
+        report = ShelfReport(len(state.documents), read, tuple(sorted(left_out, key=lambda left: left.path)))
+        if state.listed is not None:
+            state.report, state.nested = report._replace(read=0), nested
+            self._settling[project.root] = asyncio.create_task(state.quiet.end_listing(), name=f"watch the silence of {project.id}")
+        return report
 
     async def _update(self, project: Project, state: _State, entries: list[FileEntry]) -> int:
         """Take in what is new, forget what is gone, and put a new shelf in place of the old one. Gives how many were new or changed."""
