@@ -171,7 +171,7 @@ class _Front:
     async def _fetch(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
         router = await self._router_for(context)
         answer = await router.fetch(raw, session=self._session or session_of(context), principal=self._principal)
-        failed = not answer.items and bool(answer.problems)
+        failed = not answer.items and (bool(answer.problems) or answer.error is not None)
         return _result(context, self._router.render_fetch(answer), answer, answer.receipt, is_error=failed)
 
     async def _registry(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:

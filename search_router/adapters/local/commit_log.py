@@ -96,6 +96,9 @@ class CommitLog:
         except sqlite3.Error:
             self._db.close()
             raise
+        except UnicodeDecodeError as error:  # sqlite3 quotes the schema, and the schema is not text any more
+            self._db.close()
+            raise sqlite3.DatabaseError("the schema is damaged") from error
 
     def close(self) -> None:
         """Close the file; safe to call twice."""

@@ -99,7 +99,7 @@ async def is_ignored(project: Project, path: str) -> bool:
 
 
 async def list_ignored_folders(project: Project) -> frozenset[str]:
-    """Folders, relative to the root, that hold nothing but what ignore rules match; those below them are not named.
+    """Folders, relative to the root, that an ignore rule matches as a whole; those below them are not named.
 
     Raises:
         ExpertError: git is missing, or fails.
@@ -108,7 +108,17 @@ async def list_ignored_folders(project: Project) -> frozenset[str]:
     finished = await run_git(project.root, *_repository_of(project), *what, max_bytes=MAX_LISTING)
     if finished.returncode != 0 or finished.cut:
         raise git_failure(project.root, finished)
-    return frozenset(decode_path(path.rstrip(b"/")) for path in finished.stdout.split(b"\0") if path.endswith(b"/"))
+    # Those whose every file happens to be ignored are among them: a new file there may not be.
+    folders = b"\0".join(path for path in finished.stdout.split(b"\0") if path.endswith(b"/"))
+    if not folders:
+        return frozenset()
+    argv = git_argv(*_repository_of(project), "check-ignore", "-z", "--stdin", "--no-index")
+    matched = await run_command(
+        argv, cwd=project.root, env=ENVIRONMENT | {"GIT_LITERAL_PATHSPECS": "0"}, stdin=folders, max_bytes=MAX_LISTING
+    )
+    if matched.returncode not in (0, 1) or matched.cut:
+        raise git_failure(project.root, matched)
+    return frozenset(decode_path(path.rstrip(b"/")) for path in matched.stdout.split(b"\0") if path)
 
 
 async def _list_paths(project: Project, *paths: str) -> Finished:
@@ -204,7 +214,7 @@ def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Man
             left_out.append(LeftOut(decode_path(name), "unreadable"))
             continue
         if stat.S_ISREG(found.st_mode):
-            entries.append(FileEntry(decode_path(name), found.st_size, found.st_mtime_ns, found.st_ino))
+            entries.append(FileEntry(decode_path(name), found.st_size, max(found.st_mtime_ns, found.st_ctime_ns), found.st_ino))
         else:
             left_out.append(LeftOut(decode_path(name), _why_left_out(root + name, found.st_mode)))
     left_out.extend(LeftOut(match[1] or match[2], "unreadable") for match in _UNREADABLE.finditer(listing.stderr))

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import pickle
 import re
 import resource
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,7 @@ MAX_COLUMNS = 8
 """So many places of a name on one line are looked at."""
 # What jedi's inference is known to raise on code that it cannot follow; any of it costs one place.
 _CANNOT_FOLLOW = (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError, AssertionError, NotImplementedError, OSError)
+_DAMAGED_CACHE = (pickle.UnpicklingError, EOFError, ImportError)
 
 Target = tuple[str, int, int]
 """Absolute real path, first and last line of a definition."""
@@ -113,8 +116,14 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             if len(resolvers) == MAX_RESOLVERS:
                 resolvers.clear()
             resolvers[key] = Resolver(jedi, Path(job["root"]), [Path(path) for path in job["beside"]])
-        resolver = resolvers[key]
-        answer = resolver.resolve(job["path"], job["name"], job["lines"], [(p, a, b) for p, a, b in job["targets"]])
+        wanted = job["path"], job["name"], job["lines"], [(p, a, b) for p, a, b in job["targets"]]
+        try:
+            answer = resolvers[key].resolve(*wanted)
+        except _DAMAGED_CACHE:  # a process that was killed left half a file, and would for ever
+            shutil.rmtree(start["cache"], ignore_errors=True)
+            jedi.settings.use_filesystem_cache = False
+            resolvers = {key: Resolver(jedi, Path(job["root"]), [Path(path) for path in job["beside"]])}
+            answer = resolvers[key].resolve(*wanted)
         answer["resident_kb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         answers.write(json.dumps(answer).encode("ascii") + b"\n")
         answers.flush()

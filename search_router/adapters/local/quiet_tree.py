@@ -6,7 +6,6 @@ system call, another name of the same file outside the tree, ignore rules of the
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Collection
@@ -26,7 +25,7 @@ TRUST_SECONDS: Final = 10.0
 MOST_DIRECTORIES: Final = 8192
 LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "jfs", "reiserfs", "bcachefs"})
 """File systems whose changes all go through this kernel."""
-_GIT_NAMES: Final = frozenset({b"index", b"HEAD", b"config", b"exclude"})
+_GIT_NAMES: Final = frozenset({b"index", b"HEAD", b"config", b"exclude", b".gitignore"})
 _RULE_NAMES: Final = frozenset({b".gitignore", b"exclude", b"config"})
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 
@@ -56,6 +55,9 @@ class QuietTree:
         What happened in a new one before it was watched is not known, so then the next question lists once more.
         """
         self._drain()
+        if self._usable and not is_local(self._project.root):  # something was mounted meanwhile
+            self.close()
+            return
         if self._usable and self._folders_stale:
             try:
                 folders = await searchable_folders(self._project)
@@ -95,21 +97,29 @@ class QuietTree:
                 self._folders_stale = True
 
     def _watch(self, folders: Collection[str]) -> bool:
-        """Watch exactly these and the places of git's own that decide what is listed; whether any is new."""
+        """Watch exactly these, and the places beside that decide what is listed; whether any is new.
+
+        Each is asked for again: the same directory gets the number that it has, and one that was made anew under an old name another.
+        """
         if self._inotify is None:
             self._inotify = Inotify()
+        before = {*self._watches.values(), *self._git}
         root = self._project.root
-        if not self._git:
-            for folder in git_directories(root):
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                    self._git.add(self._inotify.watch(encode_path(os.fspath(folder))))
-        new = [folder for folder in folders if folder not in self._watches]
-        for folder in new:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it went again: that is an event of the one above
-                self._watches[folder] = self._inotify.watch(encode_path(os.fspath(root / folder)))
-        for folder in [folder for folder in self._watches if folder not in folders]:
-            self._inotify.unwatch(self._watches.pop(folder))
-        return bool(new)
+        self._git = {number for folder in deciding_directories(root) if (number := self._number(folder)) is not None}
+        numbers = {folder: self._number(root / folder) for folder in folders}  # one that is None went again: an event of the one above
+        self._watches = {folder: number for folder, number in numbers.items() if number is not None}
+        self._git -= {*self._watches.values()}
+        now = {*self._watches.values(), *self._git}
+        for number in before - now:
+            self._inotify.unwatch(number)
+        return not now <= before
+
+    def _number(self, folder: Path) -> int | None:
+        assert self._inotify is not None
+        try:
+            return self._inotify.watch(encode_path(os.fspath(folder)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
 
 async def searchable_folders(project: Project) -> frozenset[str]:
@@ -140,8 +150,8 @@ def _walk(root: Path, ignored: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def git_directories(root: Path) -> list[Path]:
-    """Where git keeps the index, HEAD and the ignore rules of the repository around `root`; none outside of one."""
+def deciding_directories(root: Path) -> list[Path]:
+    """Where the index, HEAD and the ignore rules of the repository around `root` are that lie outside of it; none without a repository."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
     if top is None:
         return []
@@ -151,7 +161,8 @@ def git_directories(root: Path) -> list[Path]:
         git = top / named
     common = git / "commondir"
     shared = git / common.read_text(encoding="utf-8").strip() if common.is_file() else git
-    return list(dict.fromkeys([git, shared, shared / "info"]))
+    above = root.parents[: len(root.parts) - len(top.parts)]
+    return list(dict.fromkeys([git, shared, shared / "info", *above]))
 
 
 def is_local(root: Path) -> bool:

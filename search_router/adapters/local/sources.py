@@ -117,4 +117,4 @@ def _stamp(root: Path, path: str) -> Stamp | None:
         info = os.stat(f"{root}/{path}")  # noqa: PTH116 - hundreds a request: building a Path costs more than the call
     except (OSError, ValueError):
         return None
-    return info.st_mtime_ns, info.st_size, info.st_ino
+    return max(info.st_mtime_ns, info.st_ctime_ns), info.st_size, info.st_ino

@@ -7,6 +7,7 @@ what was removed is skipped when read and swept out when it outweighs what is le
 from __future__ import annotations
 
 import bisect
+import operator
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -47,13 +48,17 @@ class IndexedFile:
 
     def enclosing(self, line: int) -> Definition | None:
         """The innermost definition around a 1-based line."""
-        best: Definition | None = None
-        for definition in self.syntax.definitions:
-            if definition.start_line > line:
-                break
-            if definition.end_line >= line and (best is None or definition.start_line >= best.start_line):
-                best = definition
-        return best
+        definitions = self.syntax.definitions
+        for at in range(bisect.bisect_right(definitions, line, key=_start_of) - 1, -1, -1):
+            definition = definitions[at]
+            if definition.end_line >= line:
+                return definition
+            if not definition.container:
+                return None  # it is at the top, and so are those before it or what is in them
+        return None
+
+
+_start_of = operator.attrgetter("start_line")
 
 
 @dataclass(frozen=True, slots=True)

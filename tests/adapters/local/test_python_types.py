@@ -254,6 +254,17 @@ async def test_a_child_that_dies_costs_one_job_and_is_started_anew(child: JediCh
     assert child.started == 2
 
 
+async def test_a_cache_that_a_killed_process_left_half_written_costs_nothing_but_time(tmp_path: Path, project: Project) -> None:
+    cache = tmp_path / "jedi"
+    for _ in range(2):
+        child = JediChild(cache, max_mb=1024, idle_seconds=60)
+        assert (await child.resolve(job(project))).places == ((6, 0),)
+        await child.aclose()
+        for file in cache.rglob("*.pkl"):
+            file.write_bytes(file.read_bytes()[:200])
+    assert child.started == 1
+
+
 async def test_a_caller_that_leaves_does_not_mix_up_the_answers(child: JediChild, project: Project) -> None:
     await child.resolve(job(project))
     with anyio.move_on_after(0):

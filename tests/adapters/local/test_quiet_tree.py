@@ -35,7 +35,7 @@ async def listed(project: Project) -> QuietTree:
 @pytest.fixture
 async def root(tmp_path: Path) -> Path:
     made = make_repository(tmp_path / "work", FILES)
-    write_files(made, {"build/out/x.py": "X = 1\n", "empty/.keep": ""})
+    write_files(made, {"build/out/x.py": "X = 1\n", "empty/.keep": "", "onlylogs/a.log": "a\n"})
     (made / "empty/.keep").unlink()
     return made
 
@@ -64,6 +64,8 @@ STIRS: dict[str, Callable[[Path], object]] = {
     "a folder is made": lambda r: (r / "src/newer").mkdir(),
     "a folder goes": lambda r: shutil.rmtree(r / "src"),
     "a folder is moved": lambda r: (r / "src/deep").rename(r / "deeper"),
+    "a file is made in a folder of ignored files": lambda r: (r / "onlylogs/new.py").write_text("N = 1\n"),
+    "a file is replaced by an older one": lambda r: _replace_keeping_the_time(r / "a.py"),
     "an ignore rule changes": lambda r: append(r / ".gitignore"),
     "an ignored file is added by force": lambda r: git(r, "add", "-f", "build/out/x.py"),
     "another commit is checked out": lambda r: git(r, "checkout", "-q", "--orphan", "other"),
@@ -75,6 +77,12 @@ def _beside(root: Path) -> Path:
     other = root.parent / "beside.py"
     other.write_text("A = 2\n")
     return other
+
+
+def _replace_keeping_the_time(file: Path) -> None:
+    before = file.stat()
+    file.write_text("A = 2\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.mark.parametrize("name", STIRS)
@@ -105,6 +113,38 @@ async def test_a_file_in_a_new_folder_is_seen_after_the_folder_was(root: Path, t
     assert tree.is_quiet()
     (root / "fresh/late.py").write_text("L = 1\n")
     assert not tree.is_quiet()
+
+
+async def test_a_folder_that_was_made_anew_under_its_name_is_watched(root: Path, tree: QuietTree) -> None:
+    shutil.rmtree(root / "src/deep")
+    (root / "src/deep").mkdir()
+    for _ in range(2):
+        tree.begin_listing()
+        await tree.end_listing()
+    assert tree.is_quiet()
+    (root / "src/deep/late.py").write_text("L = 1\n")
+    assert not tree.is_quiet()
+
+
+async def test_a_folder_that_moved_is_watched_under_its_new_name(root: Path, tree: QuietTree) -> None:
+    (root / "src/deep").rename(root / "src/moved")
+    (root / "src/deep").mkdir()
+    for _ in range(2):
+        tree.begin_listing()
+        await tree.end_listing()
+    assert tree.is_quiet()
+    (root / "src/moved/b.py").write_text("B = 2\n")
+    assert not tree.is_quiet()
+
+
+async def test_an_ignore_file_above_the_searched_root_ends_the_silence(root: Path) -> None:
+    tree = await listed(Project("src", root / "src", "git"))
+    assert tree.is_quiet()
+    append(root / "a.py")
+    assert tree.is_quiet()
+    append(root / ".gitignore")
+    assert not tree.is_quiet()
+    tree.close()
 
 
 async def test_a_change_between_the_listing_and_its_end_counts(root: Path, tree: QuietTree) -> None:
@@ -141,7 +181,7 @@ async def test_a_linked_work_tree_is_watched_with_its_own_index(root: Path, tmp_
 
 
 async def test_folders_that_are_ignored_as_a_whole_are_not_watched(root: Path) -> None:
-    assert await searchable_folders(Project("work", root, "git")) == {"", "src", "src/deep", "logs", "empty"}
+    assert await searchable_folders(Project("work", root, "git")) == {"", "src", "src/deep", "logs", "empty", "onlylogs"}
 
 
 def test_a_file_system_whose_changes_come_from_elsewhere_is_not_believed() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,3 +72,17 @@ def test_a_path_tells_its_role_and_its_words() -> None:
     assert facts.test and not facts.foreign and {"http", "client", "net"} <= {*facts.words, "client"}
     assert PathFacts.of("pkg/client/__init__.py").parts == ("pkg", "client")
     assert PathFacts.of("node_modules/a/index.js").foreign
+
+
+def test_the_innermost_definition_around_a_line_is_found_in_files_of_any_length() -> None:
+    text = "class A:\n    def one(self):\n        def two():\n            return 1\n        return two\n\n    x = 1\n\nTOP = A()\n"
+    file = IndexedFile("a.py", "python", "b", "h", compact_syntax(extract(text.encode(), "python")))
+    around = [found.qualified if (found := file.enclosing(line)) else None for line in range(1, 10)]
+    assert around == ["A", "A.one", "A.one.two", "A.one.two", "A.one", "A", "A.x", None, "TOP"]
+
+    long = "def f():\n    g()\n" * 20_000 + "g()\n"
+    file = IndexedFile("b.py", "python", "c", "h", compact_syntax(extract(long.encode(), "python")))
+    started = time.process_time()
+    assert all(file.enclosing(line) for line in range(2, 40_000, 2))
+    assert file.enclosing(40_001) is None
+    assert time.process_time() - started < 2
