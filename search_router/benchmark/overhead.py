@@ -16,6 +16,7 @@ from pathlib import Path
 import anyio
 
 from search_router.benchmark.timing import summarise
+from search_router.config.loader import load_config
 from search_router.router.service import open_router
 
 EXPERTS = {"lexical": "engine-a", "syntactic": "engine-b", "semantic": "engine-c", "typed": "engine-d"}
@@ -32,7 +33,9 @@ def make_workspace(folder: Path, seed: int = 7) -> list[str]:
     for number in range(FILES):
         text = "\n".join(f"def function_{number}_{n}(value): return value + {n}" for n in range(80))
         (root / f"module_{number}.py").write_text(text + "\n")
-    off = [f"experts.{name}.enabled=false" for name in ("codesearch", "grep", "symbols", "history")]
+    off = [
+        f"experts.{name}.enabled=false" for name in load_config(roots=[folder], environ={"SEARCH_ROUTER_HOME": str(folder)}).config.experts
+    ]
     flags = [*off, "budget.max_experts=8"]
     for precision, engine in EXPERTS.items():
         lines = [(rnd.randrange(FILES), rnd.randrange(1, 78)) for _ in range(HITS)]
