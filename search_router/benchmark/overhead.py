@@ -45,7 +45,7 @@ def make_workspace(folder: Path, seed: int = 7) -> list[str]:
         block = (
             f'{{kind="scripted", precision_class="{precision}", engine="{engine}", cap_ms=1000, script="{script}", intents=["conceptual"]}}'
         )
-        flags += [f"experts.{precision}={block}", f"priors.conceptual.{precision}=0.8"]
+        flags += [f"experts.scripted-{precision}={block}", f"priors.conceptual.scripted-{precision}=0.8"]
     return flags
 
 
