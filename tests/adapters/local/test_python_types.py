@@ -259,10 +259,10 @@ async def test_a_cache_that_a_killed_process_left_half_written_costs_nothing_but
     for _ in range(2):
         child = JediChild(cache, max_mb=1024, idle_seconds=60)
         assert (await child.resolve(job(project))).places == ((6, 0),)
+        assert child.started == 1
         await child.aclose()
         for file in cache.rglob("*.pkl"):
             file.write_bytes(file.read_bytes()[:200])
-    assert child.started == 1
 
 
 async def test_a_caller_that_leaves_does_not_mix_up_the_answers(child: JediChild, project: Project) -> None:
