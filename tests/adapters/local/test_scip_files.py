@@ -88,15 +88,15 @@ def test_a_side_car_of_another_tool_may_say_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("base", "written", "prefix"),
     [
-        ("", "file:///work/demo", ""),
-        ("", "file:///work/demo/web%20site/", "web site/"),
+        ("", "file:///srv/demo", ""),
+        ("", "file:///srv/demo/web%20site/", "web site/"),
         ("web", "file:///another/machine", "web/"),
         ("web", "", "web/"),
-        ("", "/work/demo/web", ""),
-        ("web", "file:///work/demo/../other", "web/"),
-        ("web", "file:///work/demolition", "web/"),
+        ("", "/srv/demo/web", ""),
+        ("web", "file:///srv/demo/../other", "web/"),
+        ("web", "file:///srv/demolition", "web/"),
     ],
 )
 def test_paths_count_from_the_written_root_in_the_project_else_from_where_the_index_lies(base: str, written: str, prefix: str) -> None:
-    root = Path("/work/demo")
+    root = Path("/srv/demo")
     assert document_root(IndexFile(root / base / "index.scip", root / base), written, Project("demo", root, "git")) == prefix
