@@ -51,6 +51,8 @@ def main() -> None:
 @json_option
 def search(question: str | None, batch: Any, roots: Sequence[Path], flags: Sequence[str], as_json: bool, **options: Any) -> None:
     """Ask QUESTION."""
+    if batch is not None and question is not None:
+        raise click.UsageError("Give a QUESTION or --batch FILE, not both.")
     if batch is not None:
         sys.exit(run(lambda: _search_batch(batch, roots, flags)))
     if question is None:

@@ -55,6 +55,7 @@ def test_exit_codes_are_the_documented_ones(tmp_path: Path, root: Path) -> None:
     assert run_cli(tmp_path, "search", "zzyzx_nowhere", *at).code == 1
     assert run_cli(tmp_path, "search", "the of and", *at).code == 2
     assert run_cli(tmp_path, "search", *at).code == 2
+    assert run_cli(tmp_path, "search", "zebra_one", "--batch", str(root / "a.py"), *at).code == 2
     missing = run_cli(tmp_path, "search", "zebra", "--root", str(tmp_path / "nowhere"))
     assert (missing.code, missing.stdout) == (5, b"")
     assert "does not exist" in one_line(missing)

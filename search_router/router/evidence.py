@@ -75,7 +75,7 @@ def library_id(project: str, library: str, version: str, entry: str) -> str:
 
 def parse_evidence_id(text: str) -> CodeAddress | CommitAddress | LibraryAddress:
     """The address in an id. Raises EvidenceError `bad-evidence-id` for anything that search_knowledge did not make."""
-    if found := CODE_ID.match(text):
+    if (found := CODE_ID.match(text)) and int(found["start"]) <= int(found["end"]):
         path = decode_path(unquote_to_bytes(found["path"]))
         return CodeAddress(found["project"], path, int(found["start"]), int(found["end"]), found["hash"])
     if found := COMMIT_ID.match(text):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_router.adapters.local.textfile import decode_path
+from search_router.errors import EvidenceError
 from search_router.router.evidence import CodeAddress, code_id, parse_evidence_id, readable_path
 from tests.server_child import ROOT
 
@@ -42,3 +43,10 @@ def test_a_process_in_another_locale_makes_and_reads_the_same_ids(name: bytes) -
     ended = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr[-2000:]
     assert ended.stdout.strip() == f"{code_id('p', decode_path(name), 1, 2, '0' * 64)} {readable_path(decode_path(name))!a}"
+
+
+@pytest.mark.parametrize("text", ["p/a.py#L9-L1@000000000000", "p/a.py#L0-L1@000000000000", "a.py", ""])
+def test_what_search_never_made_is_no_id(text: str) -> None:
+    with pytest.raises(EvidenceError) as caught:
+        parse_evidence_id(text)
+    assert caught.value.code == "bad-evidence-id"
