@@ -454,3 +454,9 @@ async def test_a_scope_outside_the_project_is_rejected_and_never_reads_as_nothin
     async with scripted_router(tmp_path, {"a": FINDS}) as router:
         answer = await router.search({"question": QUESTION, "scope": {"path": path}})
         assert (answer.status, answer.error and answer.error.fields) == (Status.REJECTED, ("scope.path",))
+
+
+async def test_an_expert_without_a_prior_is_asked_where_the_gate_asks_everybody(tmp_path: Path) -> None:
+    async with scripted_router(tmp_path, {"a": FINDS}, flags=["gate.min_prior=0"]) as router:
+        answer = await router.search({"question": QUESTION, "intent": "docs"})
+        assert statuses(answer)["a"] == "ok"

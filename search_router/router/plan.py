@@ -104,7 +104,7 @@ def plan_experts(
             language=request.scope.language,
             limit=max(limit, config.fusion.candidates),
             budget_ms=min(cards[name].cap_ms, latency_ms),
-            prior=round(priors[name] * 1000),
+            prior=round(priors.get(name, 0.0) * 1000),
             reason=reason,
             intent=intent,
             filters=DocumentFilters(**request.filters.model_dump()),
@@ -112,9 +112,9 @@ def plan_experts(
 
     return Plan(
         intent,
-        tuple(call(name, _pick_reason(classification, priors[name])) for name in passed),
+        tuple(call(name, _pick_reason(classification, priors.get(name, 0.0))) for name in passed),
         skipped,
-        {name: priors[name] for name in (*passed, *reserved)},
+        {name: priors.get(name, 0.0) for name in (*passed, *reserved)},
         latency_ms,
         max_experts,
         tuple(call(name, "from the reserve: nobody else found anything") for name in reserved),
