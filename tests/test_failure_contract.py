@@ -457,6 +457,8 @@ async def test_a_scope_outside_the_project_is_rejected_and_never_reads_as_nothin
 
 
 async def test_an_expert_without_a_prior_is_asked_where_the_gate_asks_everybody(tmp_path: Path) -> None:
-    async with scripted_router(tmp_path, {"a": FINDS}, flags=["gate.min_prior=0"]) as router:
+    block = f'{{kind="scripted", precision_class="lexical", engine="b", cap_ms=1000, intents=["docs"], script="{tmp_path}/a.json"}}'
+    flags = ["gate.min_prior=0", f"experts.b={block}", "priors.conceptual.b=0.5"]
+    async with scripted_router(tmp_path, {"a": FINDS}, flags=flags) as router:
         answer = await router.search({"question": QUESTION, "intent": "docs"})
-        assert statuses(answer)["a"] == "ok"
+        assert statuses(answer)["b"] == "ok"
