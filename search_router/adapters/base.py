@@ -78,6 +78,15 @@ class Comparable(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsEntries(Protocol):
+    """An expert whose evidence is entries of libraries, with the full text of each."""
+
+    async def entry_text(self, project: Project, label: str, version: str, name: str) -> str:
+        """The text of one entry of a library. Raises EvidenceError when that version or entry is not there any more."""
+        ...
+
+
 def declare_embedded(
     expert_id: str, config: AnyExpertConfig, *, freshness: str, languages: frozenset[str] | None = None, serves_history: bool = False
 ) -> ExpertCard:

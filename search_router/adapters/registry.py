@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from search_router.adapters.base import Expert
-from search_router.adapters.local.callgraph import CallGraphExpert
-from search_router.adapters.local.codesearch import CodeSearchExpert
-from search_router.adapters.local.docs import DocsExpert
-from search_router.adapters.local.grep import GrepExpert
-from search_router.adapters.local.history import HistoryExpert
-from search_router.adapters.local.knowledge import KnowledgeExpert
-from search_router.adapters.local.python_types import PythonTypesExpert
-from search_router.adapters.local.scip import ScipExpert
-from search_router.adapters.local.semantic import SemanticExpert
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
-from search_router.adapters.local.symbols import SymbolsExpert
 from search_router.adapters.local.vector_index import VectorIndex
-from search_router.config.remote import AnyRemoteConfig, CommandConfig, HttpJsonConfig, McpConfig
+from search_router.config.remote import CommandConfig, HttpJsonConfig, McpConfig
 from search_router.config.schema import (
+    AnyExpertConfig,
     CallGraphConfig,
     CodeSearchConfig,
     Config,
@@ -34,52 +26,115 @@ from search_router.config.schema import (
     SemanticConfig,
     SymbolsConfig,
 )
+from search_router.schema import ExpertCard
 
 MAX_FILE_BYTES = 2 * 2**20
 WORKERS = 0
 
 
-def build_experts(config: Config, cache_dir: Path) -> Mapping[str, Expert]:
-    """Every enabled expert by id, in the order of the configuration. Nothing is started or read yet."""
-    experts: dict[str, Expert] = {}
-    remote: dict[str, AnyRemoteConfig] = {}
-    index, vectors = _shared_indexes(config, cache_dir)
-    for name, settings in config.experts.items():
-        if not settings.enabled:
-            continue
+class ExpertShelf(Mapping[str, Expert]):
+    """Every enabled expert by id, in the order of the configuration. An embedded one is imported and made when it is first taken.
+
+    `cards` tells of all of them, also of those that nobody took; `index` is the one index that they share.
+    """
+
+    def __init__(self, config: Config, cache_dir: Path) -> None:
+        self.index = shared_index(config, cache_dir)
+        self._cache_dir = cache_dir
+        self._vectors = VectorIndex(self.index, config.vectors, cache_dir, max_file_bytes=self.index.max_file_bytes)
+        self._settings = {name: settings for name, settings in config.experts.items() if settings.enabled}
+        self._made: dict[str, Expert] = {}
+        remote = {n: s for n, s in self._settings.items() if isinstance(s, McpConfig | CommandConfig | HttpJsonConfig)}
+        if remote:
+            from search_router.adapters.remote.kinds import make_remote_experts  # only who has one pays for it
+
+            self._made.update(make_remote_experts(remote))
+        self._settings = {n: s for n, s in self._settings.items() if n in self._made or n not in remote}
+        self.cards: Mapping[str, ExpertCard] = {
+            n: self._made[n].card if n in self._made else embedded_card(n, s) for n, s in self._settings.items()
+        }
+
+    def __getitem__(self, name: str) -> Expert:
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._make(name, self._settings[name])
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._settings
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        return len(self._settings)
+
+    def made(self) -> Mapping[str, Expert]:
+        """Those that were taken so far."""
+        return self._made
+
+    def has(self, *kinds: type) -> bool:
+        """Whether an enabled expert has settings of one of these kinds."""
+        return any(isinstance(settings, kinds) for settings in self._settings.values())
+
+    def first(self, kind: type[AnyExpertConfig]) -> str | None:
+        """The id of the first expert with settings of this kind."""
+        return next((name for name, settings in self._settings.items() if isinstance(settings, kind)), None)
+
+    def _make(self, name: str, settings: AnyExpertConfig) -> Expert:
+        """Import one expert and make it: each costs 5 to 20 ms of a start, and a question needs three or four of them."""
         match settings:
             case GrepConfig():
-                experts[name] = GrepExpert(name, settings)
+                from search_router.adapters.local.grep import GrepExpert
+
+                return GrepExpert(name, settings)
             case SymbolsConfig():
-                experts[name] = SymbolsExpert(name, settings, cache_dir, index)
+                from search_router.adapters.local.symbols import SymbolsExpert
+
+                return SymbolsExpert(name, settings, self._cache_dir, self.index)
             case CodeSearchConfig():
-                experts[name] = CodeSearchExpert(name, settings, index, vectors)
+                from search_router.adapters.local.codesearch import CodeSearchExpert
+
+                return CodeSearchExpert(name, settings, self.index, self._vectors)
             case CallGraphConfig():
-                experts[name] = CallGraphExpert(name, settings, index)
+                from search_router.adapters.local.callgraph import CallGraphExpert
+
+                return CallGraphExpert(name, settings, self.index)
             case SemanticConfig():
-                experts[name] = SemanticExpert(name, settings, index, vectors)
+                from search_router.adapters.local.semantic import SemanticExpert
+
+                return SemanticExpert(name, settings, self.index, self._vectors)
             case HistoryConfig():
-                experts[name] = HistoryExpert(name, settings, cache_dir)
+                from search_router.adapters.local.history import HistoryExpert
+
+                return HistoryExpert(name, settings, self._cache_dir)
             case ScipConfig():
-                experts[name] = ScipExpert(name, settings, cache_dir, index)
+                from search_router.adapters.local.scip import ScipExpert
+
+                return ScipExpert(name, settings, self._cache_dir, self.index)
             case PythonTypesConfig():
-                experts[name] = PythonTypesExpert(name, settings, cache_dir, index)
+                from search_router.adapters.local.python_types import PythonTypesExpert
+
+                return PythonTypesExpert(name, settings, self._cache_dir, self.index)
             case DocsConfig():
-                experts[name] = DocsExpert(name, settings, cache_dir)
+                from search_router.adapters.local.docs import DocsExpert
+
+                return DocsExpert(name, settings, self._cache_dir)
             case KnowledgeConfig():
-                experts[name] = KnowledgeExpert(name, settings, cache_dir)
+                from search_router.adapters.local.knowledge import KnowledgeExpert
+
+                return KnowledgeExpert(name, settings, self._cache_dir)
             case ScriptedConfig():
-                from search_router.adapters.local.scripted import ScriptedExpert  # a test double: its models are not made in vain
+                from search_router.adapters.local.scripted import ScriptedExpert
 
-                experts[name] = ScriptedExpert(name, settings)
+                return ScriptedExpert(name, settings)
             case McpConfig() | CommandConfig() | HttpJsonConfig():
-                remote[name] = settings
-    if remote:
-        from search_router.adapters.remote.kinds import make_remote_experts  # only who has one pays for it
+                raise KeyError(name)  # made with the shelf, all together
 
-        made = make_remote_experts(remote)
-        experts = {name: found for name in config.experts if (found := made.get(name) or experts.get(name)) is not None}
-    return experts
+
+def build_experts(config: Config, cache_dir: Path) -> ExpertShelf:
+    """Every enabled expert by id. Nothing is started or read yet."""
+    return ExpertShelf(config, cache_dir)
 
 
 def shared_index(config: Config, cache_dir: Path) -> SymbolIndex:
@@ -87,9 +142,3 @@ def shared_index(config: Config, cache_dir: Path) -> SymbolIndex:
     settings = next((e for e in config.experts.values() if isinstance(e, SymbolsConfig)), None)
     max_bytes, workers = (settings.max_file_bytes, settings.workers) if settings else (MAX_FILE_BYTES, WORKERS)
     return SymbolIndex(DerivedStore(cache_dir), max_file_bytes=max_bytes, workers=workers)
-
-
-def _shared_indexes(config: Config, cache_dir: Path) -> tuple[SymbolIndex, VectorIndex]:
-    """The index, and the vectors of its files."""
-    index = shared_index(config, cache_dir)
-    return index, VectorIndex(index, config.vectors, cache_dir, max_file_bytes=index.max_file_bytes)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from search_router.adapters.local.docs import DocsExpert
+from search_router.adapters.base import KeepsEntries
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.manifest import is_visible
 from search_router.adapters.local.sources import SourceReader
@@ -26,7 +26,7 @@ class Fetcher:
 
     projects: Mapping[str, Project]
     sources: SourceReader
-    docs: DocsExpert | None = None
+    docs: Callable[[], KeepsEntries | None] = lambda: None
 
     async def fetch(self, request: FetchRequest, budget: int) -> tuple[tuple[FetchedItem, ...], tuple[FetchProblem, ...]]:
         """Items in the order asked, and a problem for each id that gave none; within `budget` characters of text, or the request's own."""
@@ -59,9 +59,10 @@ class Fetcher:
         return await self._fetch_code(evidence_id, project, address, room)
 
     async def _fetch_entry(self, evidence_id: str, project: Project, address: LibraryAddress, room: int) -> FetchedItem:
-        if self.docs is None:
+        docs = self.docs()
+        if docs is None:
             raise EvidenceError("The docs expert is switched off.", remedy="Enable it in the configuration.", code="evidence-gone")
-        text = await self.docs.entry_text(project, address.library, address.version, address.entry)
+        text = await docs.entry_text(project, address.library, address.version, address.entry)
         cut = f"{len(text) - room} characters left out by the budget; {RAISE}" if len(text) > room else None
         flags = ("bidi",) if BIDI.search(text) else ()
         return FetchedItem(id=evidence_id, project=project.id, text=text[:room], fresh=True, flags=flags, cut=cut)

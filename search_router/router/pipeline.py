@@ -19,8 +19,9 @@ from search_router.router.classify import classify
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
 from search_router.router.fuse import Fused, fuse_rankings
+from search_router.router.health import HealthWatch
 from search_router.router.identity import Candidate, Dropped, FileKey, identify, normalise_path
-from search_router.router.plan import ONE_SUFFICES, Plan, plan_experts
+from search_router.router.plan import ONE_SUFFICES, Plan, could_be_asked, plan_experts
 from search_router.router.request import parse_request, question_classes, question_of
 from search_router.router.shape import next_cursor, page_start, shape_ranking
 from search_router.router.stages import StageLog
@@ -40,7 +41,6 @@ from search_router.schema import (
     ExpertCard,
     ExpertStatus,
     FileFacts,
-    Health,
     Intent,
     Project,
     SearchRequest,
@@ -63,7 +63,7 @@ class Surroundings:
     workspace: Workspace
     experts: Mapping[str, Expert]
     cards: Mapping[str, ExpertCard]
-    health: Mapping[str, Health]
+    health: HealthWatch
     libraries: frozenset[str]
     sources: SourceReader
 
@@ -115,7 +115,7 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
         if not projects:
             return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_VISIBLE_PROJECTS)
         start = page_start(request)
-        plan = _plan(trace, request, tokens, projects)
+        plan = await _plan(trace, request, tokens, projects)
         await _ask(trace, plan, progress)
         candidates, facts = await _identify(trace, plan, projects)
         fused = _fuse(trace, plan, tokens, candidates)
@@ -146,15 +146,16 @@ def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionToken
     return request, tokens
 
 
-def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, projects: tuple[Project, ...]) -> Plan:
+async def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, projects: tuple[Project, ...]) -> Plan:
     around = trace.surroundings
     assert trace.classification is not None
     with trace.stages.run("plan", len(around.config.experts)) as stage:
         limit = around.config.fusion.candidates
-        complete = [name for name in around.config.gate.reserve.values() if _is_complete(around.experts.get(name), projects)]
-        trace.plan = plan_experts(
-            request, trace.classification, tokens, projects, around.cards, around.health, around.config, limit, complete
-        )
+        candidates = could_be_asked(request, trace.classification, around.cards, around.config)
+        health = await around.health.current(candidates)
+        relied_on = set(around.config.gate.reserve.values()).intersection(candidates)
+        complete = [name for name in relied_on if _is_complete(around.experts[name], projects)]
+        trace.plan = plan_experts(request, trace.classification, tokens, projects, around.cards, health, around.config, limit, complete)
         stage.out = len(trace.plan.calls)
     return trace.plan
 
@@ -183,7 +184,7 @@ async def _ask_all(trace: Trace, plan: Plan, calls: tuple[ExpertCall, ...], stag
         stage.out = sum(len(reply.result.hits) for reply in heard.values() if reply.result)
 
 
-def _is_complete(expert: Expert | None, projects: tuple[Project, ...]) -> bool:
+def _is_complete(expert: Expert, projects: tuple[Project, ...]) -> bool:
     return isinstance(expert, Indexed) and expert.is_complete(projects)
 
 

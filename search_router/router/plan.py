@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from search_router.adapters.local.languages import language_of
-from search_router.config.schema import Config, ExpertConfig
+from search_router.config.schema import Config
 from search_router.errors import RequestDeclined
 from search_router.router.tiers import PRECISION
 from search_router.router.tokens import QuestionTokens
@@ -71,7 +71,7 @@ def plan_experts(
     reasons: dict[str, tuple[ExpertStatus, str]] = {}
     passed: list[str] = []
     for name in sorted(config.experts, key=lambda n: (-priors.get(n, 0.0), n)):
-        verdict = _gate(name, config.experts[name], priors, classification, request, latency_ms, cards.get(name), health.get(name), config)
+        verdict = _gate(name, classification, request, cards.get(name), config) or _refuse_unwell(health.get(name))
         if verdict is None:
             passed.append(name)
         else:
@@ -121,6 +121,13 @@ def plan_experts(
     )
 
 
+def could_be_asked(
+    request: SearchRequest, classification: Classification, cards: Mapping[str, ExpertCard], config: Config
+) -> tuple[str, ...]:
+    """The experts whose health decides whether they are asked: all that nothing else leaves out."""
+    return tuple(name for name in config.experts if _gate(name, classification, request, cards.get(name), config) is None)
+
+
 def _reserve(
     passed: Sequence[str], classification: Classification, tokens: QuestionTokens, config: Config, complete: Collection[str]
 ) -> list[str]:
@@ -133,18 +140,12 @@ def _reserve(
 
 
 def _gate(
-    name: str,
-    settings: ExpertConfig,
-    priors: Mapping[str, float],
-    classification: Classification,
-    request: SearchRequest,
-    latency_ms: int,
-    card: ExpertCard | None,
-    health: Health | None,
-    config: Config,
+    name: str, classification: Classification, request: SearchRequest, card: ExpertCard | None, config: Config
 ) -> tuple[ExpertStatus, str] | None:
-    """None lets the expert through; otherwise the status and the reason of its being left out."""
-    prior = priors.get(name, 0.0)
+    """None lets a healthy expert through; otherwise the status and the reason of its being left out."""
+    settings = config.experts[name]
+    prior = config.priors.get(classification.intent, {}).get(name, 0.0)
+    latency_ms = request.budget.latency_ms or config.budget.latency_ms
     if not settings.enabled or card is None:
         return ExpertStatus.SKIPPED, "switched off in the configuration"
     if classification.abstained and name not in config.gate.default_set:
@@ -166,6 +167,11 @@ def _gate(
         return ExpertStatus.SKIPPED, f"does not know {language}"
     if settings.expected_ms > latency_ms:
         return ExpertStatus.SKIPPED, f"usually takes {settings.expected_ms} ms, the budget is {latency_ms} ms"
+    return None
+
+
+def _refuse_unwell(health: Health | None) -> tuple[ExpertStatus, str] | None:
+    """The status and the reason of an expert that cannot be asked now."""
     if health is not None and not health.available:
         # What nobody asked for and nobody needs is no failure that every answer must report.
         return ExpertStatus.SKIPPED if "optional" in health.details else health.failure or ExpertStatus.UNAVAILABLE, health.reason

@@ -15,12 +15,9 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from search_router.adapters.base import CatchesUp, Expert
-from search_router.adapters.local.codesearch import CodeSearchExpert
-from search_router.adapters.local.docs import DocsExpert
+from search_router.adapters.base import CatchesUp, KeepsEntries
 from search_router.adapters.local.sources import SourceReader
-from search_router.adapters.local.symbols import SymbolsExpert
-from search_router.adapters.registry import build_experts
+from search_router.adapters.registry import ExpertShelf, build_experts
 from search_router.answers import (
     BuildRef,
     FetchAnswer,
@@ -32,6 +29,7 @@ from search_router.answers import (
 )
 from search_router.config.drift import note_drift
 from search_router.config.loader import LoadedConfig, load_config
+from search_router.config.schema import CodeSearchConfig, DocsConfig, SymbolsConfig
 from search_router.errors import RequestRejected
 from search_router.receipts.checkpointer import CheckpointPlan
 from search_router.receipts.keys import load_or_create_key
@@ -60,7 +58,7 @@ class Router:
         self,
         loaded: LoadedConfig,
         workspace: Workspace,
-        experts: Mapping[str, Expert],
+        experts: ExpertShelf,
         sealer: Sealer,
         store: ReceiptStore,
         build: BuildRef,
@@ -74,9 +72,7 @@ class Router:
         self.config_ref = ConfigRef(version=loaded.version, hash=loaded.hash)
         self.receipts = store
         self._sealer = sealer
-        self._cards = {name: expert.card for name, expert in experts.items()}
-        symbols = next((e for e in experts.values() if isinstance(e, SymbolsExpert)), None)
-        self.sources = SourceReader(symbols.index.definitions if symbols is not None else None)
+        self.sources = SourceReader(experts.index.definitions if experts.has(SymbolsConfig) else None)
         self._health = HealthWatch(experts, workspace.projects)
         self._libraries: tuple[float, frozenset[str]] = (0.0, frozenset())
         self._catalog = LibraryCatalog()
@@ -84,15 +80,14 @@ class Router:
         self._views: list[Router] = []
 
     async def prepare(self) -> None:
-        """Look at experts and libraries now, so that the first request need not. Safe to leave out."""
-        await self._surroundings()
+        """Look at the experts that most questions go to, and at libraries, so that the first request need not. Safe to leave out."""
+        await self._health.current(name for name in self.loaded.config.gate.default_set if name in self.experts)
+        await self._current_libraries()
 
     def watch(self) -> None:
         """Keep the index current between questions, if the configuration says so. For servers: others end after their question."""
-        if self.loaded.config.index.watch:
-            for expert in self.experts.values():
-                if isinstance(expert, (SymbolsExpert, CodeSearchExpert)):
-                    expert.index.watch()
+        if self.loaded.config.index.watch and self.experts.has(SymbolsConfig, CodeSearchConfig):
+            self.experts.index.watch()
 
     async def catch_up(self) -> None:
         """Bring every index up to date, however long it takes: for callers who would rather wait than have a first answer from a part."""
@@ -162,8 +157,7 @@ class Router:
             report = ErrorReport(code=error.code, message=error.message, remedy=error.remedy, fields=tuple(p.field for p in error.problems))
             answer = FetchAnswer(status=Status.REJECTED, error=report, config=self.config_ref)
         else:
-            docs = next((e for e in self.experts.values() if isinstance(e, DocsExpert)), None)
-            fetcher = Fetcher({p.id: p for p in self.workspace.projects}, self.sources, docs)
+            fetcher = Fetcher({p.id: p for p in self.workspace.projects}, self.sources, self._docs)
             items, problems = await fetcher.fetch(request, self.loaded.config.output.fetch_characters)
             status = Status.ANSWERED if items else Status.FAILED
             answer = FetchAnswer(status=status, items=items, problems=problems, config=self.config_ref)
@@ -175,7 +169,7 @@ class Router:
         experts: list[RegisteredExpert] = []
         for name, settings in self.loaded.config.experts.items():
             health = known.get(name, Health(False, "switched off in the configuration"))
-            card = self._cards.get(name)
+            card = self.experts.cards.get(name)
             experts.append(
                 RegisteredExpert(
                     id=name,
@@ -223,11 +217,17 @@ class Router:
             config_ref=self.config_ref,
             workspace=self.workspace,
             experts=self.experts,
-            cards=self._cards,
-            health=await self._health.current(),
+            cards=self.experts.cards,
+            health=self._health,
             libraries=await self._current_libraries(),
             sources=self.sources,
         )
+
+    def _docs(self) -> KeepsEntries | None:
+        """The expert whose entries can be fetched, made if nobody asked it yet."""
+        name = self.experts.first(DocsConfig)
+        expert = self.experts[name] if name is not None else None
+        return expert if isinstance(expert, KeepsEntries) else None
 
     async def _current_libraries(self) -> frozenset[str]:
         until, names = self._libraries
@@ -296,9 +296,9 @@ def _make_private(directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-async def _close_experts(experts: Mapping[str, Expert]) -> None:
+async def _close_experts(experts: ExpertShelf) -> None:
     """Close all at once, with a bound."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
         async with anyio.create_task_group() as tasks:
-            for expert in experts.values():
+            for expert in experts.made().values():
                 tasks.start_soon(expert.aclose)

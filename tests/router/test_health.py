@@ -44,9 +44,9 @@ async def test_experts_are_asked_at_once_and_once_for_many_requests() -> None:
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
-                tasks.start_soon(watch.current)
+                tasks.start_soon(watch.current, "ab")
     assert (a.readings, b.readings) == (1, 1)
-    assert (await watch.current())["a"].reason == "reading 1"
+    assert (await watch.current("a"))["a"].reason == "reading 1"
     assert (a.readings, b.readings) == (1, 1)
     assert (await watch.read_now())["a"].reason == "reading 2"
     await watch.aclose()
@@ -59,11 +59,11 @@ async def test_a_request_that_is_cancelled_does_not_end_the_reading_for_the_othe
     watch = HealthWatch({"a": expert}, ())
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch.current)
+            tasks.start_soon(watch.current, "a")
             await asked.wait()
             tasks.cancel_scope.cancel()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch.current)
+            tasks.start_soon(watch.current, "a")
             never.set()
     assert expert.readings == 1
     await watch.aclose()
@@ -74,7 +74,7 @@ async def test_closing_ends_a_reading_that_runs() -> None:
     watch = HealthWatch({"a": Patient("a", asked, anyio.Event())}, ())
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch.current)
+            tasks.start_soon(watch.current, "a")
             await asked.wait()
             tasks.cancel_scope.cancel()
         await watch.aclose()
@@ -88,12 +88,12 @@ async def test_an_older_reading_is_used_while_the_next_one_runs_and_a_too_old_on
     watch = HealthWatch({"a": expert}, (), clock=lambda: now)
     go.set()
     with anyio.fail_after(5):
-        assert (await watch.current())["a"].reason == "reading 1"
+        assert (await watch.current("a"))["a"].reason == "reading 1"
         now += FRESH_SECONDS
-        assert (await watch.current())["a"].reason == "reading 1"
-        while (await watch.current())["a"].reason == "reading 1":
+        assert (await watch.current("a"))["a"].reason == "reading 1"
+        while (await watch.current("a"))["a"].reason == "reading 1":
             await anyio.lowlevel.checkpoint()
         assert expert.readings == 2
         now += USABLE_SECONDS
-        assert (await watch.current())["a"].reason == "reading 3"
+        assert (await watch.current("a"))["a"].reason == "reading 3"
     await watch.aclose()

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.callgraph_answer import answer_question
 from search_router.adapters.local.callgraph_project import ProjectEdges
 from search_router.adapters.local.callgraph_question import read_question
 from search_router.adapters.local.callgraph_search import EdgeSpace
 from search_router.adapters.local.callgraph_types import TypeFacts
-from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import languages_named
 from search_router.adapters.local.symbol_index import SymbolIndex
@@ -43,12 +42,7 @@ class CallGraphExpert:
         self._edges: dict[Path, ProjectEdges] = {}
         self._builds: dict[Path, asyncio.Task[ProjectEdges]] = {}
         self._types: tuple[tuple[tuple[str, int], ...], TypeFacts | None] = ((), None)
-        self.card = declare_embedded(
-            expert_id,
-            config,
-            freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed",
-            languages=frozenset(config.languages) & SYNTAX_LANGUAGES if config.languages else SYNTAX_LANGUAGES,
-        )
+        self.card = embedded_card(expert_id, config)
 
     async def search(self, call: ExpertCall) -> ExpertResult:
         """The edges that the question asks for, certain ones first; each hit's flags say how its edge was resolved.

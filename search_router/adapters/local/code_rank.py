@@ -238,7 +238,12 @@ def _row(postings: Postings, segment: Segment, word: str) -> tuple[npt.NDArray[n
 
 def _holders(segments: Sequence[Segment], word: str) -> int:
     """How many living files have the word in their text."""
-    return sum(int(s.alive[np.unique(s.owner[_row(s.body, s, word)[0]])].sum()) for s in segments)
+    count = 0
+    for s in segments:
+        holding = np.zeros(len(s), np.bool_)
+        holding[s.owner[_row(s.body, s, word)[0]]] = True
+        count += int(np.count_nonzero(holding & s.alive))
+    return count
 
 
 def _idf(count: int, holders: int) -> float:

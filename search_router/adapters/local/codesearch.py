@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from search_router.adapters.base import Underway, declare_embedded
+from search_router.adapters.base import Underway
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_words import names_in, question_words, words_of
 from search_router.adapters.local.index_readiness import Readiness, answer_soon, bring_up_to_date, underway
@@ -48,9 +49,7 @@ class CodeSearchExpert:
         self._builds: dict[Path, asyncio.Task[ProjectCode]] = {}
         self.on_ranked: Callable[[Project, Sequence[RankedFile]], None] | None = None
         """Told of each ranking with its signals; for measurements."""
-        self.card = declare_embedded(
-            expert_id, config, freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed"
-        )
+        self.card = embedded_card(expert_id, config)
 
     @property
     def index(self) -> SymbolIndex:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_words import IDENTIFIER, parts_of, question_words
 from search_router.adapters.local.docs_entries import Entry
 from search_router.adapters.local.docs_installed import ENTRIES_VERSION, Library, find_libraries, pack_entries, read_entries, unpack_entries
@@ -53,7 +53,7 @@ class DocsExpert:
         self._known: dict[Path, tuple[float, Locked, list[Library]]] = {}
         self._texts: dict[str, LibraryText] = {}
         self._reading: dict[str, asyncio.Task[LibraryText]] = {}
-        self.card = declare_embedded(expert_id, config, freshness="none: what is installed is read once a version")
+        self.card = embedded_card(expert_id, config)
 
     async def search(self, call: ExpertCall) -> ExpertResult:
         """The best entries of the libraries in question.

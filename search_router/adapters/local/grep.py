@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.git_grep import GIT_GREP_NOTE
 from search_router.adapters.local.grep_census import Census
 from search_router.adapters.local.grep_engine import Engine, EngineChoice, choose_engine
@@ -57,7 +57,7 @@ class GrepExpert:
         self._choice: EngineChoice = engine
         self._engine: Engine | None = None
         self._crowded: OrderedDict[tuple[Path, str, str | None, str], float] = OrderedDict()
-        self._card = declare_embedded(id, config, freshness="live: reads the work tree at every call")
+        self._card = embedded_card(id, config)
 
     @property
     def card(self) -> ExpertCard:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.commit_reader import read_head
 from search_router.adapters.local.git import run_git
 from search_router.adapters.local.project_history import Answer, ProjectHistory
@@ -30,7 +30,7 @@ class HistoryExpert:
         self._config = config
         self._cache_dir = cache_dir
         self._histories: dict[Path, ProjectHistory] = {}
-        self._card = declare_embedded(id, config, freshness="live", serves_history=True)
+        self._card = embedded_card(id, config)
 
     @property
     def card(self) -> ExpertCard:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_words import question_words
 from search_router.adapters.local.index_readiness import UNREAD
 from search_router.adapters.local.manifest import LeftOut
@@ -58,9 +58,7 @@ class KnowledgeExpert:
         self._today = today
         self._reranker = reranker
         self._index: KnowledgeIndex | None = None
-        self.card = declare_embedded(
-            expert_id, config, freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed"
-        )
+        self.card = embedded_card(expert_id, config)
 
     async def search(self, call: ExpertCall) -> ExpertResult:
         """The best documents for the question, each at its best section.

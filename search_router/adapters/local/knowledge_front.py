@@ -9,8 +9,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-import yaml
-
 MAX_FRONT: Final = 16 * 1024
 MAX_VALUES: Final = 64
 MAX_VALUE: Final = 400
@@ -60,6 +58,8 @@ def read_front(text: str, kind: str) -> FrontMatter:
 
 
 def _parse(block: str, mark: str) -> tuple[Mapping[object, object] | None, str | None]:
+    import yaml  # only who has such a front matter pays for it
+
     try:
         value: object = yaml.safe_load(block) if mark == "---" else tomllib.loads(block)
     except (yaml.YAMLError, tomllib.TOMLDecodeError, ValueError, RecursionError) as error:

@@ -18,8 +18,8 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.asked_names import asked_names, asks_for_calls, fits
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.grep_scope import read_scope_path
 from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import languages_named
@@ -91,9 +91,7 @@ class PythonTypesExpert:
         self._find_jedi = find_jedi or jedi_version
         self._index = index
         self._child = JediChild(cache_dir / "jedi", max_mb=config.max_worker_mb, idle_seconds=config.idle_seconds)
-        self._card = declare_embedded(
-            id, config, freshness="live: jedi reads the files as they are", languages=frozenset(config.languages) or frozenset({_PYTHON})
-        )
+        self._card = embedded_card(id, config)
 
     @property
     def card(self) -> ExpertCard:

@@ -16,8 +16,8 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.asked_names import asked_names, asks_for_calls
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.grep_scope import read_scope_path
 from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import languages_named
@@ -71,7 +71,7 @@ class ScipExpert:
         self._cache_dir = cache_dir
         self._index = index
         self._tables: dict[Path, ScipTable] = {}
-        self._card = declare_embedded(id, config, freshness="indexed: by the side-car's hashes or commit, else by the files' times")
+        self._card = embedded_card(id, config)
 
     @property
     def card(self) -> ExpertCard:

@@ -17,7 +17,7 @@ from typing import Literal
 import anyio
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.local.cards import embedded_card
 from search_router.config.schema import ScriptedConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import CommitRecord, ExpertCall, ExpertResult, ExpertStatus, Health, Hit, Project
@@ -82,9 +82,7 @@ class ScriptedExpert:
     """Replays a script. `asked`, `answered` and `cancelled` count what happened to its calls."""
 
     def __init__(self, expert_id: str, config: ScriptedConfig) -> None:
-        self.card = declare_embedded(
-            expert_id, config, freshness=config.freshness, serves_history=config.precision_class.value == "history"
-        )
+        self.card = embedded_card(expert_id, config)
         self._file = Path(config.script)
         self._script: Script | None = None
         self._templates: dict[int, tuple[Hit, ...]] = {}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from search_router.adapters.base import declare_embedded
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_terms import unpack_terms
 from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import language_of, languages_named
@@ -29,9 +29,7 @@ class SemanticExpert:
         self._config = config
         self._index = index
         self._vectors = vectors
-        self.card = declare_embedded(
-            expert_id, config, freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed"
-        )
+        self.card = embedded_card(expert_id, config)
 
     async def search(self, call: ExpertCall) -> ExpertResult:
         """The nearest files; only those with a cosine above 0. Cosines of different projects are compared as they are.

@@ -10,7 +10,8 @@ from typing import Final
 
 import anyio
 
-from search_router.adapters.base import Underway, declare_embedded
+from search_router.adapters.base import Underway
+from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, grammar_wheel
 from search_router.adapters.local.index_readiness import answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import languages_named
@@ -39,12 +40,7 @@ class SymbolsExpert:
     def __init__(self, id: str, config: SymbolsConfig, cache_dir: Path, index: SymbolIndex | None = None) -> None:  # noqa: A002 the word of the card
         self._config = config
         self._index = index or SymbolIndex(DerivedStore(cache_dir), max_file_bytes=config.max_file_bytes, workers=config.workers)
-        self._card = declare_embedded(
-            id,
-            config,
-            freshness="live: every call compares the index with the work tree; hits carry the hash of what was indexed",
-            languages=frozenset(config.languages) & SYNTAX_LANGUAGES if config.languages else SYNTAX_LANGUAGES,
-        )
+        self._card = embedded_card(id, config)
 
     @property
     def card(self) -> ExpertCard:
