@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from search_router.router.rules.gated import GatedPattern
+
 _COMMANDED = (
     r"(?:\A|[.!?:;,\n\"'`(>\]–—-]\s*|\b(?:please|now|then|and|just|also|instead|must|should|shall|"
     r"to you|you to|you will|you can|you may|"
@@ -21,8 +23,8 @@ _INSTRUCTIONS = (
     r"constraint|restriction|order|command|message)s?"
 )
 
-_PATTERNS = tuple(
-    re.compile(pattern)
+PATTERNS = tuple(
+    GatedPattern(pattern)
     for pattern in (
         # ignore all previous instructions; disregard everything above; forget what you were told
         _COMMANDED + r"(?:ignore|disregard|forget|override|bypass|discard|neglect|drop|do not follow|don't follow|"
@@ -90,7 +92,7 @@ def is_injection_shaped(text: str) -> bool:
     )
     outside = _QUOTED.sub(" _ ", plain)
     asked = outside if len(re.findall(r"[a-z]{2,}", outside)) >= _WORDS_ENOUGH else plain
-    return any(pattern.search(asked) for pattern in _PATTERNS) or any(pattern.search(plain) for pattern in _PATTERNS[_MARKUP:])
+    return any(pattern.search(asked) for pattern in PATTERNS) or any(pattern.search(plain) for pattern in PATTERNS[_MARKUP:])
 
 
-_MARKUP = next(i for i, pattern in enumerate(_PATTERNS) if pattern.pattern.startswith(r"<\|"))
+_MARKUP = next(i for i, pattern in enumerate(PATTERNS) if pattern.source.startswith(r"<\|"))

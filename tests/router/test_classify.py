@@ -136,7 +136,7 @@ def test_rule_ids_are_unique_and_say_their_intent() -> None:
 
 
 def test_no_pattern_has_a_brace_that_was_meant_for_an_f_string() -> None:
-    patterns = [p.pattern for rule in RULES for p in (rule.pattern, rule.also, rule.unless) if p]
+    patterns = [p.source for rule in RULES for p in (rule.pattern, rule.also, rule.unless) if p]
     assert [pattern for pattern in patterns if "{{" in pattern] == []
 
 

@@ -7,10 +7,10 @@ Patterns start with a space, because a surface does: one literal character makes
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
+from search_router.router.rules.gated import GatedPattern
 from search_router.schema import Intent
 
 Surface = Literal["wording", "naming", "text"]
@@ -23,11 +23,11 @@ class Rule:
     id: str
     intent: Intent
     weight: int
-    pattern: re.Pattern[str]
+    pattern: GatedPattern
     surface: Surface = "wording"
     asks: bool = False
-    also: re.Pattern[str] | None = None
-    unless: re.Pattern[str] | None = None
+    also: GatedPattern | None = None
+    unless: GatedPattern | None = None
 
 
 # Words that patterns share. Verb classes (change_p, …) are explained in wording.py.
@@ -58,7 +58,7 @@ MEMBERS = (
     r"default values?|values?|keyword arguments)"
 )
 RECORDS = r"(?:commits?|prs?|pull requests?|mrs?|merge requests?|patch(?:es)?|changesets?|revisions?)"
-OURS = re.compile(
+OURS = (
     r" (?:our|ours|we|us|in here|here|this (?:repo|repository|codebase|code|project|app|application|service|module|package)|"
     r"(?:the|our) (?:codebase|code base|repo|repository)) | where (?:is|are|do|does|in|the) "
 )
@@ -71,7 +71,7 @@ def rule(
     surface: Surface = "wording",
     *,
     also: str = "",
-    unless: str | re.Pattern[str] = "",
+    unless: str = "",
     asks: bool = True,
 ) -> Rule:
     prefix, _, _ = id_.partition(".")
@@ -79,11 +79,11 @@ def rule(
         id=id_,
         intent=Intent(prefix),
         weight=weight,
-        pattern=re.compile(pattern),
+        pattern=GatedPattern(pattern),
         surface=surface,
         asks=asks,
-        also=re.compile(also) if also else None,
-        unless=re.compile(unless) if unless else None,
+        also=GatedPattern(also) if also else None,
+        unless=GatedPattern(unless) if unless else None,
     )
 
 
