@@ -1,4 +1,4 @@
-"""What the other three tools answer: full text of evidence, the expert registry, one receipt. The bottom layer, beside `schema`."""
+"""What the other tools answer: full text, the registry, one receipt, an outcome, experiments. The bottom layer, beside `schema`."""
 
 from __future__ import annotations
 
@@ -115,3 +115,58 @@ class ReceiptAnswer(Edge):
     keyid: str
     envelope: dict[str, Any]
     statement: dict[str, Any]
+
+
+# ------------------------------------------------------------------ experiments
+
+
+class ExperimentArm(Edge):
+    """One arm of an experiment: the router (kind `request`) or one expert (kind `call`). Latencies are milliseconds, nearest rank."""
+
+    arm: str
+    kind: str
+    precision_class: str | None = None
+    events: int
+    hits: int = Field(description="Events that found something.")
+    misses: int
+    answered: int = Field(description="Events that ended without a failure, whether or not something was found.")
+    results: int
+    p50_ms: float
+    p95_ms: float
+
+
+class ExperimentClass(Edge):
+    """One class of questions (intent)."""
+
+    task_class: str
+    requests: int
+    calls: int
+    hits: int
+    cached: int
+
+
+class ExperimentConfig(Edge):
+    """One configuration that questions were answered with."""
+
+    version: str
+    hash: str
+    requests: int
+    first_us: int
+    last_us: int
+
+
+class ExperimentAnswer(Edge):
+    """What the benchmark events of one paper slug add up to. Counts at the top are of all time, the rest of the events that are kept."""
+
+    paper_slug: str
+    created_us: int | None = Field(default=None, description="Unix time of its first event in microseconds; null when there is none.")
+    updated_us: int | None = None
+    requests: int = 0
+    calls: int = Field(default=0, description="Expert calls.")
+    cached: int = Field(default=0, description="Requests that were answered from the cache.")
+    runs: int = Field(default=0, description="Processes that contributed.")
+    arms: tuple[ExperimentArm, ...] = ()
+    task_classes: tuple[ExperimentClass, ...] = ()
+    configs: tuple[ExperimentConfig, ...] = ()
+    retention: str
+    notes: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import click
 
 import search_router
-from search_router import cli_admin, cli_bench, cli_experts, cli_index, cli_receipts, cli_scip
+from search_router import cli_admin, cli_bench, cli_experts, cli_flywheel, cli_index, cli_receipts, cli_scip
 from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.collector import collector_paused
 from search_router.schema import Intent, PrecisionClass, Shape, Status
@@ -187,5 +187,13 @@ def schema(as_json: bool) -> None:
 
 
 cli_index.index.add_command(cli_scip.index_scip)
-for _command in (cli_receipts.receipts, cli_admin.config, cli_admin.doctor, cli_bench.bench, cli_index.index, cli_experts.experts):
+for _command in (
+    cli_receipts.receipts,
+    cli_admin.config,
+    cli_admin.doctor,
+    cli_bench.bench,
+    cli_index.index,
+    cli_experts.experts,
+    cli_flywheel.experiments,
+):
     main.add_command(_command)

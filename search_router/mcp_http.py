@@ -1,4 +1,4 @@
-"""The HTTP doors: streamable HTTP at /mcp, the older SSE transport at /sse, and /healthz. Both share one set of guards.
+"""The HTTP doors: streamable HTTP at /mcp, the older SSE transport at /sse, /healthz, and what else is given. All share one set of guards.
 
 The SDK's default HTTP mode is kept (answers as event streams, sessions for older clients): JSON answers and stateless mode lose progress
 and cancellation. uvicorn parses with h11: httptools keeps trailing spaces of header values, which the protocol forbids (SEP-2243).
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from mcp.server import Server
@@ -122,14 +123,19 @@ async def _tell_health(_: Request) -> JSONResponse:
 
 
 def mount_server(
-    server: Server[Any], http: HttpConfig, token: str | None, kind: HttpKind = "http", events: EventStore | None = None
+    server: Server[Any],
+    http: HttpConfig,
+    token: str | None,
+    kind: HttpKind = "http",
+    events: EventStore | None = None,
+    more: Sequence[Route] = (),
 ) -> Starlette:
-    """Any MCP server behind our guards, limits and health check.
+    """Any MCP server behind our guards, limits and health check, with `more` routes beside it.
 
     With `events`, older clients can resume a broken stream; the router keeps none, because asking again costs less than remembering.
     """
     callers = allowed_callers(http)
-    routes: list[Route | Mount] = [Route(HEALTH_PATH, _tell_health, methods=["GET"])]
+    routes: list[Route | Mount] = [Route(HEALTH_PATH, _tell_health, methods=["GET"]), *more]
     if kind == "http":
         app = server.streamable_http_app(
             streamable_http_path=PATHS["http"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from search_router.answers import FetchAnswer, ReceiptAnswer, RegistryAnswer
+from search_router.answers import ExperimentAnswer, FetchAnswer, ReceiptAnswer, RegistryAnswer
 from search_router.schema import Answer
 
 Progress = Callable[[str, float, int], Awaitable[None]]
@@ -41,6 +41,10 @@ class RouterApi(Protocol):
         Raises:
             ReceiptNotFound: no log has it.
         """
+        ...
+
+    async def experiments(self, paper_slug: str | None = None) -> ExperimentAnswer:
+        """What the benchmark events of one paper slug add up to; without one, of the configured slug."""
         ...
 
     def render(self, answer: Answer) -> str:

@@ -13,6 +13,7 @@ import anyio
 
 from search_router.answers import (
     BuildRef,
+    ExperimentAnswer,
     FetchAnswer,
     FetchedItem,
     FetchProblem,
@@ -130,6 +131,9 @@ class FakeRouter:
         if receipt_id != KNOWN_RECEIPT:
             raise ReceiptNotFound(f"No receipt {receipt_id!r}.", remedy="Use the receipt id of an answer.")
         return ReceiptAnswer(id=receipt_id, seq=1, log="main", keyid="k", envelope=ENVELOPE, statement={"_type": "s", "path": ODD_PATH})
+
+    async def experiments(self, paper_slug: str | None = None) -> ExperimentAnswer:
+        return ExperimentAnswer(paper_slug=paper_slug or "fake", retention="nothing")
 
     def render(self, answer: Answer) -> str:
         lines = [f"{answer.status.value}: {len(answer.evidence)} item(s) 🧭 שלום"]

@@ -147,6 +147,34 @@ class IndexConfig(Section):
     """`index gc` deletes what no work tree has any more and nobody used for so many days."""
 
 
+class CacheConfig(Section):
+    """Answers that are given again while nothing they depend on has changed. Not settable by a project's file."""
+
+    positive_seconds: int = Field(ge=0, le=2_592_000)
+    """How long an answer with evidence may be given again; 0: never."""
+    negative_seconds: int = Field(ge=0, le=2_592_000)
+    """How long an answer that found nothing may be given again; 0: never."""
+    entries: int = Field(ge=1, le=100_000)
+    """At most so many answers are kept in memory, and as many in the file."""
+    also: tuple[str, ...] = ()
+    """Experts that answer from elsewhere than this machine's files (remote ones), whose answers may be given again all the same."""
+
+
+class EnrichConfig(Section):
+    """What is learned from requests, in a file beside the receipts. Not settable by a project's file."""
+
+    hints: bool
+    """Whether an expert that only confirmed what others found is left out while the files are unchanged."""
+    events: bool
+    """Whether benchmark events are kept."""
+    paper_slug: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$")
+    """The experiment that events count for."""
+    outcomes_per_minute: int = Field(ge=1, le=10_000)
+    """At most so many outcomes of one session are taken in a minute."""
+    keep_questions: bool
+    """Whether requests are kept as text, for `replay` without --question."""
+
+
 class GrepConfig(ExpertConfig):
     kind: Literal["grep"]
     rg: str = ""
@@ -302,5 +330,7 @@ class Config(Section):
     http: HttpConfig
     vectors: VectorsConfig
     index: IndexConfig
+    cache: CacheConfig
+    enrich: EnrichConfig
     experts: dict[str, AnyExpertConfig]
     priors: dict[Intent, dict[str, Weight]]

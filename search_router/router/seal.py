@@ -37,6 +37,18 @@ class Caller:
     principal: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What of earlier requests this one used, and the ids of its benchmark events: for the receipt."""
+
+    cache: str | None = None
+    hints: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+
+
+NOTHING = Used()
+
+
 class Sealer:
     """Writes the receipts of one router."""
 
@@ -47,7 +59,7 @@ class Sealer:
         self._loaded = loaded
         self._session = session
 
-    async def seal_search(self, answer: Answer, raw: object, replies: Sequence[Reply], caller: Caller) -> Answer:
+    async def seal_search(self, answer: Answer, raw: object, replies: Sequence[Reply], caller: Caller, used: Used = NOTHING) -> Answer:
         """The answer with its receipt. Raises ReceiptError when the receipt cannot be made durable."""
         context = self._context(
             caller,
@@ -55,14 +67,19 @@ class Sealer:
             started_us=time.time_ns() // 1000 - round(answer.budget.used_ms * 1000),
             experts={r.call.expert: _expert_facts(r) for r in replies},
             fusion=self._fusion_facts(replies),
+            cache=used.cache,
+            hints=used.hints,
+            benchmark_events=used.events,
         )
         stored = await self._append(answer, context, raw, digest_answer(answer))
         return answer.model_copy(update={"receipt": _reference(stored)})
 
-    async def seal_fetch(self, answer: FetchAnswer, raw: object, caller: Caller, used_us: int) -> FetchAnswer:
+    async def seal_fetch(self, answer: FetchAnswer, raw: object, caller: Caller, used_us: int, used: Used = NOTHING) -> FetchAnswer:
         """The fetched text with its receipt, which holds digests of the texts and none of the text."""
         fetched = tuple(FetchedFact(i.id, digest(i.model_dump(mode="json")), i.fresh) for i in answer.items)
-        context = self._context(caller, started_us=time.time_ns() // 1000 - used_us, operation="fetch", fetched=fetched)
+        context = self._context(
+            caller, started_us=time.time_ns() // 1000 - used_us, operation="fetch", fetched=fetched, benchmark_events=used.events
+        )
         response = Digest(*tolerant_digest(answer.model_dump(mode="json", exclude={"receipt"})))
         budget = BudgetReport(latency_ms=self._loaded.config.budget.latency_ms, used_ms=used_us / 1000, max_experts=0, asked=0)
         body = Answer(status=answer.status, error=answer.error, budget=budget, config=answer.config)

@@ -20,6 +20,7 @@ from search_router.adapters.local.sources import SourceReader
 from search_router.adapters.registry import ExpertShelf, build_experts
 from search_router.answers import (
     BuildRef,
+    ExperimentAnswer,
     FetchAnswer,
     FetchRequest,
     ReceiptAnswer,
@@ -35,14 +36,15 @@ from search_router.receipts.checkpointer import CheckpointPlan
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
 from search_router.router.build import read_build
+from search_router.router.enrich.enrichment import Enrichment
 from search_router.router.fanout import Progress
 from search_router.router.fetch import Fetcher
 from search_router.router.health import HealthWatch
 from search_router.router.libraries import LibraryCatalog
 from search_router.router.pipeline import Surroundings, Trace, run_request
 from search_router.router.render import render_answer, render_fetch, render_registry
-from search_router.router.request import parse_fetch
-from search_router.router.seal import Caller, Sealer
+from search_router.router.request import parse_fetch, question_of
+from search_router.router.seal import Caller, Sealer, Used
 from search_router.router.workspace import Workspace, discover_workspace
 from search_router.schema import Answer, ConfigRef, ErrorReport, Health, SearchRequest, Status
 
@@ -63,6 +65,7 @@ class Router:
         store: ReceiptStore,
         build: BuildRef,
         notes: tuple[str, ...],
+        enrichment: Enrichment,
     ) -> None:
         self.loaded = loaded
         self.workspace = workspace
@@ -71,6 +74,7 @@ class Router:
         self.notes = notes
         self.config_ref = ConfigRef(version=loaded.version, hash=loaded.hash)
         self.receipts = store
+        self.enrichment = enrichment
         self._sealer = sealer
         self.sources = SourceReader(experts.index.definitions if experts.has(SymbolsConfig) else None)
         self._health = HealthWatch(experts, workspace.projects)
@@ -138,14 +142,21 @@ class Router:
         """
         given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, SearchRequest) else raw
         caller = Caller(session, principal)
-        trace = Trace(await self._surroundings(), notes=list(self._answer_notes))
+        trace = Trace(await self._surroundings(), notes=[*self._answer_notes, *self.enrichment.news()])
         try:
             answer = await run_request(trace, given, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True), anyio.move_on_after(LAST_WORDS_SECONDS):
-                await self._sealer.seal_search(trace.answer(Status.CANCELLED), given, trace.replies, caller)
+                await self._seal(trace.answer(Status.CANCELLED), given, trace, caller)
             raise
-        return await self._sealer.seal_search(answer, given, trace.replies, caller)
+        return await self._seal(answer, given, trace, caller)
+
+    async def _seal(self, answer: Answer, given: object, trace: Trace, caller: Caller) -> Answer:
+        """The answer with its receipt; what the next request can use of it is noted afterwards."""
+        event = self.enrichment.next_event()
+        sealed = await self._sealer.seal_search(answer, given, trace.replies, caller, Used(events=(event,) if event else ()))
+        self.enrichment.note_search(event, sealed, question_of(given), trace.replies, caller)
+        return sealed
 
     async def fetch(self, raw: object, *, session: str | None = None, principal: str | None = None) -> FetchAnswer:
         """Full text of evidence ids; leaves a receipt like a search. Raises ReceiptError when it cannot."""
@@ -161,7 +172,14 @@ class Router:
             items, problems = await fetcher.fetch(request, self.loaded.config.output.fetch_characters)
             status = Status.ANSWERED if items else Status.FAILED
             answer = FetchAnswer(status=status, items=items, problems=problems, config=self.config_ref)
-        return await self._sealer.seal_fetch(answer, given, Caller(session, principal), round((time.perf_counter() - started) * 1e6))
+        caller, used_us, event = Caller(session, principal), round((time.perf_counter() - started) * 1e6), self.enrichment.next_event()
+        sealed = await self._sealer.seal_fetch(answer, given, caller, used_us, Used(events=(event,) if event else ()))
+        self.enrichment.note_fetch(event, sealed, used_us, caller)
+        return sealed
+
+    async def experiments(self, paper_slug: str | None = None) -> ExperimentAnswer:
+        """What the benchmark events of one paper slug (default: the configured one) add up to."""
+        return await self.enrichment.experiment(paper_slug)
 
     async def registry(self) -> RegistryAnswer:
         """Experts, their health, the projects, the build and the configuration that are running."""
@@ -193,7 +211,9 @@ class Router:
             RegisteredProject(id=p.id, root=str(p.root), kind=p.kind, head=p.head, branch=p.branch, shallow=p.shallow, groups=p.groups)
             for p in self.workspace.projects
         )
-        return RegistryAnswer(build=self.build, config=self.config_ref, experts=tuple(experts), projects=projects, notes=self.notes)
+        return RegistryAnswer(
+            build=self.build, config=self.config_ref, experts=tuple(experts), projects=projects, notes=(*self.notes, *self.enrichment.notes)
+        )
 
     async def receipt(self, receipt_id: str) -> ReceiptAnswer:
         """One receipt of this store, whichever process wrote it. Raises ReceiptNotFound."""
@@ -279,7 +299,9 @@ async def open_router(
         notes = (*loaded.notes, *workspace.notes, *((drift,) if drift else ()))
         build = await reading_build
         sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
-        router = Router(loaded, workspace, experts, sealer, store, build, notes)
+        enrichment = Enrichment(loaded, key, {name: expert.card for name, expert in experts.items()}, secrets.token_hex(8))
+        stack.push_async_callback(enrichment.aclose)
+        router = Router(loaded, workspace, experts, sealer, store, build, notes, enrichment)
         stack.push_async_callback(router.aclose)
         yield router
 
