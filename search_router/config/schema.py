@@ -138,6 +138,29 @@ class VectorsConfig(Section):
     """Whether source text and questions may be sent to a server at all."""
 
 
+class RerankConfig(Section):
+    """What reorders the best candidates where a request sets budget.rerank. Only the packaged, user, environment and flag layers may set
+    it: some of it sends source text away."""
+
+    kind: Literal["off", "cross-encoder", "http"]
+    model: str = ""
+    """The folder of a cross-encoder, or the name by which a server knows the model."""
+    url: str = ""
+    """Of a server: the whole address that is asked, such as https://api.jina.ai/v1/rerank."""
+    form: Literal["results", "tei"] = "results"
+    """What a server is sent: `results` is Cohere's and Jina's form, `tei` that of Text Embeddings Inference. Answers of both are read."""
+    api_key_env: str = Field(default="", pattern=r"^[A-Z_][A-Z0-9_]*$|^$")
+    """Name of the environment variable that holds the server's key. Never the key."""
+    allow_remote: bool = False
+    """Whether source text and questions may be sent to a server at all."""
+    pool: int = Field(ge=2, le=1000)
+    """So many of the best candidates are reordered; the others stay behind them."""
+    characters: int = Field(ge=100, le=100_000)
+    """So much of each candidate's text is read."""
+    cap_ms: int = Field(ge=1, le=600_000)
+    """Its deadline, whatever the request's budget."""
+
+
 class IndexConfig(Section):
     """The index that the experts share. Only the packaged, user, environment and flag layers may set it."""
 
@@ -301,6 +324,7 @@ class Config(Section):
     receipts: ReceiptsConfig
     http: HttpConfig
     vectors: VectorsConfig
+    rerank: RerankConfig
     index: IndexConfig
     experts: dict[str, AnyExpertConfig]
     priors: dict[Intent, dict[str, Weight]]
