@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from search_router.errors import ExpertError, FailureClass
 
@@ -34,11 +34,11 @@ class Service:
 
     def check(self) -> None:
         """Raise ExpertError `unconfigured` for what would send text unasked, send a key in the clear, or could not work."""
-        parts, name = urlsplit(self.url), self.section
-        problem = ""
+        name, problem = self.section, ""
+        parts = _split(self.url)
         if not self.allow_remote:
             problem = f"sends source text to a server, which {name}.allow_remote does not allow"
-        elif parts.scheme not in ("http", "https") or not parts.hostname:
+        elif parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
             problem = f"needs {name}.url, beginning with http:// or https://"
         elif parts.username or parts.password:
             problem = f"has credentials in {name}.url; name a variable in {name}.api_key_env instead"
@@ -71,8 +71,8 @@ class JsonService:
     @property
     def site(self) -> str:
         """Scheme, host and port: what of the address may be told."""
-        parts = urlsplit(self._service.url)
-        return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+        parts = _split(self._service.url)
+        return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}" if parts else "no address"
 
     async def post(self, body: Mapping[str, Any], seconds: float) -> Any:
         """The JSON of the answer to one POST, within `seconds`. It is sent once: nothing is tried again.
@@ -123,6 +123,15 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of a URL, None for what is none."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.port is None or parts.port else None  # asking for the port is what checks it
+    except ValueError:
+        return None
 
 
 def _decode(data: bytes, site: str) -> Any:

@@ -15,6 +15,7 @@ from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
 from search_router.config.schema import Config
 from search_router.errors import MAKE_READABLE, ExpertError, RequestError, RequestRejected
+from search_router.router.advisers import Advisers
 from search_router.router.classify import classify
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
@@ -22,6 +23,7 @@ from search_router.router.fuse import Fused, fuse_rankings
 from search_router.router.identity import Candidate, Dropped, FileKey, identify, normalise_path
 from search_router.router.plan import ONE_SUFFICES, Plan, plan_experts
 from search_router.router.request import parse_request, question_classes, question_of
+from search_router.router.rerank import rerank_fused
 from search_router.router.shape import next_cursor, page_start, shape_ranking
 from search_router.router.stages import StageLog
 from search_router.router.succession import settle_documents
@@ -66,6 +68,7 @@ class Surroundings:
     health: Mapping[str, Health]
     libraries: frozenset[str]
     sources: SourceReader
+    advisers: Advisers = field(default_factory=Advisers)
 
 
 @dataclass(slots=True)
@@ -119,6 +122,7 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
         await _ask(trace, plan, progress)
         candidates, facts = await _identify(trace, plan, projects)
         fused = _fuse(trace, plan, tokens, candidates)
+        fused = await _take_advice(trace, request, plan, fused, facts)
         evidence, cut = _present(trace, request, fused, facts, start)
     except RequestError as error:
         return _refused(trace, error)
@@ -229,9 +233,23 @@ def _fuse(trace: Trace, plan: Plan, tokens: QuestionTokens, candidates: list[Can
         if hidden:
             stage.reason = f"{hidden} places in documents that are not valid now are hidden"
         stage.out = len(fused)
-    if trace.request is not None and trace.request.budget.rerank:
-        trace.stages.skip("rerank", "no reranker is configured", len(fused))
     return fused
+
+
+async def _take_advice(
+    trace: Trace, request: SearchRequest, plan: Plan, fused: list[Fused], facts: Mapping[FileKey, FileFacts]
+) -> list[Fused]:
+    """The order of those whom the budget's flags let be asked beside the experts. Without a flag nobody is, and nothing is done."""
+    if not request.budget.rerank:
+        return fused
+    around = trace.surroundings
+    until = trace.started + plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT / 2)
+    advised, note = await rerank_fused(
+        around.advisers.reranker, around.config.rerank, request.question, fused, facts, until - time.perf_counter(), trace.stages
+    )
+    trace.notes += [note] if note else []
+    yields = [each for reply in trace.replies if reply.result is not None for each in reply.result.yields]
+    return settle_documents(advised, (), yields)[0]
 
 
 def _damped(candidates: Sequence[Candidate], tokens: QuestionTokens) -> frozenset[tuple[str, ...]]:

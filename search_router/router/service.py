@@ -36,6 +36,7 @@ from search_router.errors import RequestRejected
 from search_router.receipts.checkpointer import CheckpointPlan
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
+from search_router.router.advisers import Advisers, make_advisers
 from search_router.router.build import read_build
 from search_router.router.fanout import Progress
 from search_router.router.fetch import Fetcher
@@ -65,6 +66,7 @@ class Router:
         store: ReceiptStore,
         build: BuildRef,
         notes: tuple[str, ...],
+        advisers: Advisers | None = None,
     ) -> None:
         self.loaded = loaded
         self.workspace = workspace
@@ -73,6 +75,7 @@ class Router:
         self.notes = notes
         self.config_ref = ConfigRef(version=loaded.version, hash=loaded.hash)
         self.receipts = store
+        self.advisers = advisers if advisers is not None else Advisers()
         self._sealer = sealer
         self._cards = {name: expert.card for name, expert in experts.items()}
         symbols = next((e for e in experts.values() if isinstance(e, SymbolsExpert)), None)
@@ -227,6 +230,7 @@ class Router:
             health=await self._health.current(),
             libraries=await self._current_libraries(),
             sources=self.sources,
+            advisers=self.advisers,
         )
 
     async def _current_libraries(self) -> frozenset[str]:
@@ -275,11 +279,13 @@ async def open_router(
         )
         experts = build_experts(loaded.config, loaded.paths.cache)
         stack.push_async_callback(_close_experts, experts)
+        advisers = make_advisers(loaded.config)
+        stack.push_async_callback(_close_advisers, advisers)
         drift = note_drift(loaded.paths, loaded)
         notes = (*loaded.notes, *workspace.notes, *((drift,) if drift else ()))
         build = await reading_build
         sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
-        router = Router(loaded, workspace, experts, sealer, store, build, notes)
+        router = Router(loaded, workspace, experts, sealer, store, build, notes, advisers)
         stack.push_async_callback(router.aclose)
         yield router
 
@@ -302,3 +308,9 @@ async def _close_experts(experts: Mapping[str, Expert]) -> None:
         async with anyio.create_task_group() as tasks:
             for expert in experts.values():
                 tasks.start_soon(expert.aclose)
+
+
+async def _close_advisers(advisers: Advisers) -> None:
+    """Close them, with a bound."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+        await advisers.aclose()

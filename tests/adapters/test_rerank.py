@@ -144,6 +144,8 @@ async def test_a_silent_server_is_a_timeout_and_a_dead_one_unavailable(server: A
         ({"allow_remote": False}, "rerank.allow_remote"),
         ({"url": ""}, "rerank.url"),
         ({"url": "ftp://127.0.0.1/rerank"}, "rerank.url"),
+        ({"url": "http://[::1"}, "rerank.url"),
+        ({"url": "http://127.0.0.1:99999/rerank"}, "rerank.url"),
         ({"url": "http://me:secret@127.0.0.1/rerank"}, "credentials"),
         ({"url": "http://example.org/rerank", "api_key_env": VARIABLE}, "https"),
     ],
