@@ -15,15 +15,15 @@ from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
 from search_router.config.schema import Config
 from search_router.errors import MAKE_READABLE, ExpertError, RequestError, RequestRejected
-from search_router.router.advisers import Advisers
+from search_router.router.advisers import Advisers, take_advice
 from search_router.router.classify import classify
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
 from search_router.router.fuse import Fused, fuse_rankings
 from search_router.router.identity import Candidate, Dropped, FileKey, identify, normalise_path
+from search_router.router.llm_intent import settle_abstention
 from search_router.router.plan import ONE_SUFFICES, Plan, plan_experts
 from search_router.router.request import parse_request, question_classes, question_of
-from search_router.router.rerank import rerank_fused
 from search_router.router.shape import next_cursor, page_start, shape_ranking
 from search_router.router.stages import StageLog
 from search_router.router.succession import settle_documents
@@ -113,7 +113,7 @@ class Trace:
 async def run_request(trace: Trace, raw: object, progress: Progress | None = None) -> Answer:
     """The main path. A request that cannot be run becomes a rejected or declined answer, never an exception."""
     try:
-        request, tokens = _understand(trace, raw)
+        request, tokens = await _understand(trace, raw)
         projects = trace.surroundings.workspace.visible(request.scope)
         if not projects:
             return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_VISIBLE_PROJECTS)
@@ -131,8 +131,8 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
     return await _nothing(trace, projects, cut)
 
 
-def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionTokens]:
-    """Parse and classify."""
+async def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionTokens]:
+    """Parse and classify; where the rules abstain and the budget allows it, a language model is asked."""
     config = trace.surroundings.config
     with trace.stages.run("request", 1) as stage:
         question = question_of(raw)
@@ -145,8 +145,16 @@ def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionToken
         trace.classification = classify(tokens, hint=request.intent, libraries=trace.surroundings.libraries, config=config.classify)
         stage.out = len(trace.classification.rules)
     if trace.classification.abstained:
-        reason = "not asked for" if not request.budget.allow_llm else "no language model is configured"
-        trace.stages.skip("llm", reason)
+        trace.classification, note = await settle_abstention(
+            trace.surroundings.advisers.model,
+            config.llm,
+            request.question,
+            trace.classification,
+            request.budget.latency_ms or config.budget.latency_ms,
+            trace.stages,
+            allowed=request.budget.allow_llm,
+        )
+        trace.notes += [note] if note else []
     return request, tokens
 
 
@@ -240,16 +248,12 @@ async def _take_advice(
     trace: Trace, request: SearchRequest, plan: Plan, fused: list[Fused], facts: Mapping[FileKey, FileFacts]
 ) -> list[Fused]:
     """The order of those whom the budget's flags let be asked beside the experts. Without a flag nobody is, and nothing is done."""
-    if not request.budget.rerank:
+    if not (request.budget.rerank or request.budget.allow_llm):
         return fused
-    around = trace.surroundings
     until = trace.started + plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT / 2)
-    advised, note = await rerank_fused(
-        around.advisers.reranker, around.config.rerank, request.question, fused, facts, until - time.perf_counter(), trace.stages
-    )
-    trace.notes += [note] if note else []
-    yields = [each for reply in trace.replies if reply.result is not None for each in reply.result.yields]
-    return settle_documents(advised, (), yields)[0]
+    advised, notes = await take_advice(trace.surroundings.advisers, trace.surroundings.config, request, fused, facts, until, trace.stages)
+    trace.notes += notes
+    return settle_documents(advised, (), [each for r in trace.replies if r.result is not None for each in r.result.yields])[0]
 
 
 def _damped(candidates: Sequence[Candidate], tokens: QuestionTokens) -> frozenset[tuple[str, ...]]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from search_router.adapters.rerank import Reranker, score_texts
 from search_router.config.schema import RerankConfig
 from search_router.errors import ExpertError
 from search_router.redact import scrub
+from search_router.router.excerpts import excerpt_of
 from search_router.router.fuse import Fused
 from search_router.router.identity import FileKey
 from search_router.router.stages import StageLog
 from search_router.schema import FileFacts
 
 VERSION_DIGITS = 12
-LEAST_LINES = 10
-"""A place of fewer lines is read with those that follow it: one matching line says little."""
 
 
 async def rerank_fused(
@@ -42,7 +41,7 @@ async def rerank_fused(
             stage.active, stage.reason = False, "the fused order stands: no time is left in the budget"
             return fused, f"not reranked, {stage.reason}"
         try:
-            scores = await score_texts(reranker, question, [text_of(f, facts, settings.characters) for f in pool], seconds)
+            scores = await score_texts(reranker, question, [excerpt_of(f, facts, settings.characters) for f in pool], seconds)
         except ExpertError as error:
             said = scrub(str(error))
             stage.active, stage.reason = False, f"the fused order stands, {name_of(reranker)} failed ({error.failure.value}): {said}"
@@ -56,35 +55,3 @@ def name_of(reranker: Reranker) -> str:
     """Name, version, and whether texts left this process: for the stage report and the receipt."""
     version = f" {reranker.version[:VERSION_DIGITS]}" if reranker.local else f" {reranker.version}"
     return f"{reranker.name}{version.rstrip()} ({'in this process' if reranker.local else 'texts were sent there'})"
-
-
-def text_of(fused: Fused, facts: Mapping[FileKey, FileFacts], characters: int) -> str:
-    """What a reader is given of an item: its path and name, then its text; a commit's subject and paths; at most so many characters."""
-    candidate = fused.candidate
-    hits = [vote.hit for vote in candidate.votes]
-    file = facts.get((candidate.project, candidate.path)) if candidate.path is not None else None
-    if file is not None and candidate.path is not None:
-        name = candidate.definition.qualified if candidate.definition is not None else ""
-        head = f"{candidate.path} {name}".rstrip()
-        start = candidate.start_line or 1
-        lines = file.lines(start, min(file.line_count, max(candidate.end_line or 1, start + LEAST_LINES - 1)))
-        return _join([head, *lines], characters)
-    for hit in hits:
-        if hit.commit is not None:
-            return _join([hit.commit.subject, *hit.commit.paths], characters)
-        if hit.document is not None:
-            return _join([hit.document.title or "", hit.document.text], characters)
-        if hit.about is not None:
-            return _join([hit.about.title, hit.about.heading or "", hit.about.snippet], characters)
-    return _join([candidate.path or "", hits[0].symbol or ""], characters)
-
-
-def _join(parts: Sequence[str], characters: int) -> str:
-    kept: list[str] = []
-    room = characters
-    for part in parts:
-        if room <= 0:
-            break
-        kept.append(part[:room])
-        room -= len(part) + 1
-    return "\n".join(kept)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from search_router.adapters.rerank import Reranker
 from search_router.config.schema import RerankConfig
+from search_router.router.excerpts import LEAST_LINES, excerpt_of
 from search_router.router.fuse import Fused
 from search_router.router.identity import Candidate, Ranked
-from search_router.router.rerank import LEAST_LINES, rerank_fused, text_of
+from search_router.router.rerank import rerank_fused
 from search_router.router.service import Router
 from search_router.router.stages import StageLog
 from search_router.schema import Answer, CommitRecord, FileFacts, Hit, StageReport
@@ -176,10 +177,10 @@ async def test_without_reranker_time_or_choice_nothing_is_asked() -> None:
 
 def test_a_commit_is_read_as_its_subject_and_paths_and_text_is_cut() -> None:
     commit = CommitRecord("c" * 40, "2026-01-01T00:00:00Z", "me", "Parse cookies", ("a.py", "b.py"))
-    assert text_of(item("", commit=commit), {}, 100) == "Parse cookies\na.py\nb.py"
-    assert text_of(item("", commit=commit), {}, 15) == "Parse cookies\na"
+    assert excerpt_of(item("", commit=commit), {}, 100) == "Parse cookies\na.py\nb.py"
+    assert excerpt_of(item("", commit=commit), {}, 15) == "Parse cookies\na"
 
 
 def test_a_line_is_read_with_what_follows_it() -> None:
     facts = {("p", "a.py"): FileFacts("", "".join(f"{n}\n" for n in range(1, 30)), None)}
-    assert text_of(item("a.py"), facts, 100).split("\n") == ["a.py", *map(str, range(1, LEAST_LINES + 1))]
+    assert excerpt_of(item("a.py"), facts, 100).split("\n") == ["a.py", *map(str, range(1, LEAST_LINES + 1))]
