@@ -119,7 +119,9 @@ class Budget(Edge):
     min_precision_class: PrecisionClass | None = Field(
         default=None, description="Only experts of this class or a stronger one (typed > syntactic > hybrid > semantic > lexical)."
     )
-    allow_llm: bool = Field(default=False, description="Whether a configured language model may be asked on abstention.")
+    allow_llm: bool = Field(
+        default=False, description="Whether a configured language model may be asked: for the intent on abstention, for a reading order."
+    )
     rerank: bool = Field(default=False, description="Whether a configured reranker may reorder the candidates.")
 
 

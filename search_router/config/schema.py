@@ -138,6 +138,56 @@ class VectorsConfig(Section):
     """Whether source text and questions may be sent to a server at all."""
 
 
+class RerankConfig(Section):
+    """What reorders the best candidates where a request sets budget.rerank. Only the packaged, user, environment and flag layers may set
+    it: some of it sends source text away."""
+
+    kind: Literal["off", "cross-encoder", "http"]
+    model: str = ""
+    """The folder of a cross-encoder, or the name by which a server knows the model."""
+    url: str = ""
+    """Of a server: the whole address that is asked, such as https://api.jina.ai/v1/rerank."""
+    form: Literal["results", "tei"] = "results"
+    """What a server is sent: `results` is Cohere's and Jina's form, `tei` that of Text Embeddings Inference. Answers of both are read."""
+    api_key_env: str = Field(default="", pattern=r"^[A-Z_][A-Z0-9_]*$|^$")
+    """Name of the environment variable that holds the server's key. Never the key."""
+    allow_remote: bool = False
+    """Whether source text and questions may be sent to a server at all."""
+    pool: int = Field(ge=2, le=1000)
+    """So many of the best candidates are reordered; the others stay behind them."""
+    characters: int = Field(ge=100, le=100_000)
+    """So much of each candidate's text is read."""
+    cap_ms: int = Field(ge=1, le=600_000)
+    """Its deadline, whatever the request's budget."""
+
+
+class LanguageModelConfig(Section):
+    """A language model that requests with budget.allow_llm may ask. Only the packaged, user, environment and flag layers may set it: it
+    is sent questions and source text."""
+
+    kind: Literal["off", "chat-completions"]
+    url: str = ""
+    """Of a server in OpenAI's form, up to and with /v1."""
+    model: str = ""
+    """The name by which the server knows the model."""
+    api_key_env: str = Field(default="", pattern=r"^[A-Z_][A-Z0-9_]*$|^$")
+    """Name of the environment variable that holds the server's key. Never the key."""
+    allow_remote: bool = False
+    """Whether source text and questions may be sent to the server at all."""
+    answer_form: Literal["json_schema", "json_object", "text"] = "json_schema"
+    """How the server is told to answer in JSON; what it answers is checked in any case."""
+    classify: bool
+    """Whether it is asked for the intent of a question on which the rules abstain."""
+    reading_order: bool
+    """Whether it is asked in which order the best files are to be read."""
+    files: int = Field(ge=2, le=100)
+    """Of so many files."""
+    characters: int = Field(ge=100, le=100_000)
+    """So much of each file's text is read."""
+    cap_ms: int = Field(ge=1, le=600_000)
+    """Its deadline for one call, whatever the request's budget."""
+
+
 class IndexConfig(Section):
     """The index that the experts share. Only the packaged, user, environment and flag layers may set it."""
 
@@ -329,6 +379,8 @@ class Config(Section):
     receipts: ReceiptsConfig
     http: HttpConfig
     vectors: VectorsConfig
+    rerank: RerankConfig
+    llm: LanguageModelConfig
     index: IndexConfig
     cache: CacheConfig
     enrich: EnrichConfig

@@ -15,12 +15,14 @@ from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
 from search_router.config.schema import Config
 from search_router.errors import MAKE_READABLE, ExpertError, RequestError, RequestRejected
+from search_router.router.advisers import Advisers, take_advice
 from search_router.router.classify import classify
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
 from search_router.router.fuse import Fused, fuse_rankings
 from search_router.router.health import HealthWatch
 from search_router.router.identity import Candidate, Dropped, FileKey, identify, normalise_path
+from search_router.router.llm_intent import settle_abstention
 from search_router.router.plan import ONE_SUFFICES, Plan, could_be_asked, plan_experts
 from search_router.router.request import parse_request, question_classes, question_of
 from search_router.router.shape import next_cursor, page_start, shape_ranking
@@ -66,6 +68,7 @@ class Surroundings:
     health: HealthWatch
     libraries: frozenset[str]
     sources: SourceReader
+    advisers: Advisers = field(default_factory=Advisers)
 
 
 @dataclass(slots=True)
@@ -110,7 +113,7 @@ class Trace:
 async def run_request(trace: Trace, raw: object, progress: Progress | None = None) -> Answer:
     """The main path. A request that cannot be run becomes a rejected or declined answer, never an exception."""
     try:
-        request, tokens = _understand(trace, raw)
+        request, tokens = await _understand(trace, raw)
         projects = trace.surroundings.workspace.visible(request.scope)
         if not projects:
             return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_VISIBLE_PROJECTS)
@@ -119,6 +122,7 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
         await _ask(trace, plan, progress)
         candidates, facts = await _identify(trace, plan, projects)
         fused = _fuse(trace, plan, tokens, candidates)
+        fused = await _take_advice(trace, request, plan, fused, facts)
         evidence, cut = _present(trace, request, fused, facts, start)
     except RequestError as error:
         return _refused(trace, error)
@@ -127,8 +131,8 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
     return await _nothing(trace, projects, cut)
 
 
-def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionTokens]:
-    """Parse and classify."""
+async def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionTokens]:
+    """Parse and classify; where the rules abstain and the budget allows it, a language model is asked."""
     config = trace.surroundings.config
     with trace.stages.run("request", 1) as stage:
         question = question_of(raw)
@@ -141,8 +145,16 @@ def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, QuestionToken
         trace.classification = classify(tokens, hint=request.intent, libraries=trace.surroundings.libraries, config=config.classify)
         stage.out = len(trace.classification.rules)
     if trace.classification.abstained:
-        reason = "not asked for" if not request.budget.allow_llm else "no language model is configured"
-        trace.stages.skip("llm", reason)
+        trace.classification, note = await settle_abstention(
+            trace.surroundings.advisers.model,
+            config.llm,
+            request.question,
+            trace.classification,
+            request.budget.latency_ms or config.budget.latency_ms,
+            trace.stages,
+            allowed=request.budget.allow_llm,
+        )
+        trace.notes += [note] if note else []
     return request, tokens
 
 
@@ -230,9 +242,19 @@ def _fuse(trace: Trace, plan: Plan, tokens: QuestionTokens, candidates: list[Can
         if hidden:
             stage.reason = f"{hidden} places in documents that are not valid now are hidden"
         stage.out = len(fused)
-    if trace.request is not None and trace.request.budget.rerank:
-        trace.stages.skip("rerank", "no reranker is configured", len(fused))
     return fused
+
+
+async def _take_advice(
+    trace: Trace, request: SearchRequest, plan: Plan, fused: list[Fused], facts: Mapping[FileKey, FileFacts]
+) -> list[Fused]:
+    """The order of those whom the budget's flags let be asked beside the experts. Without a flag nobody is, and nothing is done."""
+    if not (request.budget.rerank or request.budget.allow_llm):
+        return fused
+    until = trace.started + plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT / 2)
+    advised, notes = await take_advice(trace.surroundings.advisers, trace.surroundings.config, request, fused, facts, until, trace.stages)
+    trace.notes += notes
+    return settle_documents(advised, (), [each for r in trace.replies if r.result is not None for each in r.result.yields])[0]
 
 
 def _damped(candidates: Sequence[Candidate], tokens: QuestionTokens) -> frozenset[tuple[str, ...]]:

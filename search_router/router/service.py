@@ -35,6 +35,7 @@ from search_router.errors import RequestRejected
 from search_router.receipts.checkpointer import CheckpointPlan
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
+from search_router.router.advisers import Advisers, make_advisers
 from search_router.router.build import read_build
 from search_router.router.enrich.enrichment import Enrichment
 from search_router.router.fanout import Progress
@@ -66,6 +67,7 @@ class Router:
         build: BuildRef,
         notes: tuple[str, ...],
         enrichment: Enrichment,
+        advisers: Advisers | None = None,
     ) -> None:
         self.loaded = loaded
         self.workspace = workspace
@@ -75,6 +77,7 @@ class Router:
         self.config_ref = ConfigRef(version=loaded.version, hash=loaded.hash)
         self.receipts = store
         self.enrichment = enrichment
+        self.advisers = advisers if advisers is not None else Advisers()
         self._sealer = sealer
         self.sources = SourceReader(experts.index.definitions if experts.has(SymbolsConfig) else None)
         self._health = HealthWatch(experts, workspace.projects)
@@ -241,6 +244,7 @@ class Router:
             health=self._health,
             libraries=await self._current_libraries(),
             sources=self.sources,
+            advisers=self.advisers,
         )
 
     def _docs(self) -> KeepsEntries | None:
@@ -295,13 +299,15 @@ async def open_router(
         )
         experts = build_experts(loaded.config, loaded.paths.cache)
         stack.push_async_callback(_close_experts, experts)
+        advisers = make_advisers(loaded.config)
+        stack.push_async_callback(_close_advisers, advisers)
         drift = note_drift(loaded.paths, loaded)
         notes = (*loaded.notes, *workspace.notes, *((drift,) if drift else ()))
         build = await reading_build
         sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
-        enrichment = Enrichment(loaded, key, {name: expert.card for name, expert in experts.items()}, secrets.token_hex(8))
+        enrichment = Enrichment(loaded, key, experts.cards, secrets.token_hex(8))
         stack.push_async_callback(enrichment.aclose)
-        router = Router(loaded, workspace, experts, sealer, store, build, notes, enrichment)
+        router = Router(loaded, workspace, experts, sealer, store, build, notes, enrichment, advisers)
         stack.push_async_callback(router.aclose)
         yield router
 
@@ -324,3 +330,9 @@ async def _close_experts(experts: ExpertShelf) -> None:
         async with anyio.create_task_group() as tasks:
             for expert in experts.made().values():
                 tasks.start_soon(expert.aclose)
+
+
+async def _close_advisers(advisers: Advisers) -> None:
+    """Close them, with a bound."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+        await advisers.aclose()

@@ -5,8 +5,6 @@ A package that is not installed is the failure `unconfigured`, with the line tha
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,9 +14,11 @@ import numpy as np
 
 from search_router.adapters.local.embed_protocol import Floats
 from search_router.adapters.local.embed_text import PLAIN, SPLIT, split_words
+from search_router.adapters.model_folder import damaged_weights, digest_folder, import_package, locate_model, unloadable_model
 from search_router.errors import ExpertError, FailureClass
 
-_READ = 1 << 20
+_SETTING = "vectors.model"
+_OTHERWISE = "vectors.embedder to lsa"
 
 
 class WordLlamaEmbedder:
@@ -30,7 +30,7 @@ class WordLlamaEmbedder:
     local = True
 
     def __init__(self) -> None:
-        package = _import("wordllama", "pip install 'search-router[wordllama]'")
+        package = import_package("wordllama", "pip install 'search-router[wordllama]'", _OTHERWISE)
         self.version = importlib.metadata.version("wordllama")
         # Only with the wheel's own folder as its cache does it find the weights that it ships, without asking the network.
         self._model: Any = package.WordLlama.load(cache_dir=Path(package.__file__).parent, dim=self.dimensions, disable_download=True)
@@ -53,13 +53,13 @@ class Model2VecEmbedder:
     local = True
 
     def __init__(self, folder: str) -> None:
-        place = _folder(folder, self.name)
-        package = _import("model2vec", "pip install 'search-router[model2vec]'")
+        place = locate_model(folder, _SETTING, self.name)
+        package = import_package("model2vec", "pip install 'search-router[model2vec]'", _OTHERWISE)
         try:
             self._model: Any = package.StaticModel.from_pretrained(str(place))
-        except (OSError, ValueError, KeyError, _damage()) as error:
-            raise _unloadable(place, self.name, error) from error
-        self.version = _digest(place)
+        except (OSError, ValueError, KeyError, damaged_weights()) as error:
+            raise unloadable_model(place, _SETTING, self.name, error) from error
+        self.version = digest_folder(place)
         self.dimensions = int(self._model.dim)
 
     def embed_documents(self, texts: Sequence[str]) -> Floats:
@@ -80,13 +80,13 @@ class SentenceTransformersEmbedder:
     local = True
 
     def __init__(self, folder: str, *, batch: int) -> None:
-        place = _folder(folder, self.name)
-        package = _import("sentence_transformers", "pip install sentence-transformers")
+        place = locate_model(folder, _SETTING, self.name)
+        package = import_package("sentence_transformers", "pip install sentence-transformers", _OTHERWISE)
         try:
             self._model: Any = package.SentenceTransformer(str(place), local_files_only=True)
-        except (OSError, ValueError, KeyError, _damage()) as error:
-            raise _unloadable(place, self.name, error) from error
-        self.version = _digest(place)
+        except (OSError, ValueError, KeyError, damaged_weights()) as error:
+            raise unloadable_model(place, _SETTING, self.name, error) from error
+        self.version = digest_folder(place)
         self._batch = batch
         self.dimensions = len(self.embed_query("dimensions"))
 
@@ -120,49 +120,3 @@ def check_vectors(found: Floats, count: int, dimensions: int, name: str) -> Floa
 
 def _checked(found: Any, count: int, dimensions: int, name: str) -> Floats:
     return check_vectors(np.asarray(found, np.float32), count, dimensions, name)
-
-
-def _import(package: str, line: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise ExpertError(
-            FailureClass.UNCONFIGURED,
-            f"The configured embedder needs the package {package}, which cannot be imported ({error.name or type(error).__name__}).",
-            remedy=f"Run `{line}`, or set vectors.embedder to lsa.",
-        ) from error
-
-
-def _damage() -> type[Exception]:
-    """What both packages' reader of weights raises for a damaged file; it is neither an OSError nor a ValueError."""
-    return importlib.import_module("safetensors").SafetensorError
-
-
-def _folder(name: str, embedder: str) -> Path:
-    place = Path(name).expanduser()
-    if not name or not place.is_dir():
-        raise ExpertError(
-            FailureClass.UNCONFIGURED,
-            f"vectors.model is {name!r}, which is no folder with a {embedder} model; models are never downloaded.",
-            remedy="Set vectors.model to the folder.",
-        )
-    return place
-
-
-def _unloadable(place: Path, embedder: str, error: Exception) -> ExpertError:
-    return ExpertError(
-        FailureClass.UNCONFIGURED,
-        f"The folder {place} holds no {embedder} model that can be loaded ({type(error).__name__}).",
-        remedy="Set vectors.model to a folder with a complete model.",
-    )
-
-
-def _digest(folder: Path) -> str:
-    """SHA-256 over the names and bytes of a model's files, in hexadecimal."""
-    told = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        told.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
-        with file.open("rb") as stream:
-            while part := stream.read(_READ):
-                told.update(part)
-    return told.hexdigest()

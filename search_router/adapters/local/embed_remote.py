@@ -6,7 +6,6 @@ read from the environment variable whose name is configured, when a request is m
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import threading
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from search_router.adapters.json_service import is_loopback
 from search_router.adapters.local.embed_packages import check_vectors
 from search_router.adapters.local.embed_protocol import Floats
 from search_router.adapters.local.embed_text import PLAIN
@@ -209,7 +209,7 @@ def _check_settings(name: str, settings: VectorsConfig) -> None:
         problem = "needs vectors.url, beginning with http:// or https://"
     elif parts.username or parts.password:
         problem = "has credentials in vectors.url; name a variable in vectors.api_key_env instead"
-    elif parts.scheme == "http" and settings.api_key_env and not _is_loopback(parts.hostname):
+    elif parts.scheme == "http" and settings.api_key_env and not is_loopback(parts.hostname):
         problem = "would send its key unencrypted; use https"
     elif not settings.dimensions:
         problem = "needs vectors.dimensions, the length of the model's vectors"
@@ -222,13 +222,6 @@ def _check_settings(name: str, settings: VectorsConfig) -> None:
 def _address(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _seconds(header: str | None) -> float | None:

@@ -1,0 +1,44 @@
+"""What a reader outside of the router is given of a fused item: a bounded piece of text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from search_router.router.fuse import Fused
+from search_router.router.identity import FileKey
+from search_router.schema import FileFacts
+
+LEAST_LINES = 10
+"""A place of fewer lines is read with those that follow it: one matching line says little."""
+
+
+def excerpt_of(fused: Fused, facts: Mapping[FileKey, FileFacts], characters: int) -> str:
+    """Its path and name, then its text; of a commit the subject and paths; at most so many characters."""
+    candidate = fused.candidate
+    hits = [vote.hit for vote in candidate.votes]
+    file = facts.get((candidate.project, candidate.path)) if candidate.path is not None else None
+    if file is not None and candidate.path is not None:
+        name = candidate.definition.qualified if candidate.definition is not None else ""
+        head = f"{candidate.path} {name}".rstrip()
+        start = candidate.start_line or 1
+        lines = file.lines(start, min(file.line_count, max(candidate.end_line or 1, start + LEAST_LINES - 1)))
+        return _join([head, *lines], characters)
+    for hit in hits:
+        if hit.commit is not None:
+            return _join([hit.commit.subject, *hit.commit.paths], characters)
+        if hit.document is not None:
+            return _join([hit.document.title or "", hit.document.text], characters)
+        if hit.about is not None:
+            return _join([hit.about.title, hit.about.heading or "", hit.about.snippet], characters)
+    return _join([candidate.path or "", hits[0].symbol or ""], characters)
+
+
+def _join(parts: Sequence[str], characters: int) -> str:
+    kept: list[str] = []
+    room = characters
+    for part in parts:
+        if room <= 0:
+            break
+        kept.append(part[:room])
+        room -= len(part) + 1
+    return "\n".join(kept)
