@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 from mcp.server import Server
 from mcp.server.sse import SseServerTransport
@@ -19,7 +19,7 @@ from mcp.server.transport_security import TransportSecurityMiddleware, Transport
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -73,6 +73,17 @@ def allowed_callers(http: HttpConfig) -> TransportSecuritySettings:
     )
 
 
+class Console(NamedTuple):
+    """What a console adds to the server: its routes, who is admitted to them without the bearer token, and a guard around them."""
+
+    routes: Sequence[Route]
+    pages: tuple[str, ...]
+    """Paths of pages begin like this; who may not see one is sent to `login`."""
+    login: str
+    admits: Callable[[Scope], bool]
+    guard: Callable[[ASGIApp], ASGIApp]
+
+
 class CallerGuard:
     """Refuse a foreign Host (421) or Origin (403) on every path, before anything is read: against DNS rebinding."""
 
@@ -86,15 +97,24 @@ class CallerGuard:
 
 
 class TokenGuard:
-    """Refuse a request without the bearer token (401) on every path but /healthz. Digests are compared in constant time."""
+    """Refuse a request without the bearer token (401) on every path but /healthz, unless the console admits it.
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    Digests are compared in constant time.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, console: Console | None = None) -> None:
         self._app = app
         self._digest = hashlib.sha256(token.strip().encode()).digest()  # as it comes out of a header
+        self._console = console
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] == HEALTH_PATH or self._knows(Headers(scope=scope)):
+        console = self._console
+        is_open = scope["type"] != "http" or scope["path"] == HEALTH_PATH or (console is not None and console.admits(scope))
+        if is_open or self._knows(Headers(scope=scope)):
             await self._app(scope, receive, send)
+            return
+        if console is not None and scope["method"] == "GET" and scope["path"].startswith(console.pages):
+            await RedirectResponse(console.login, status_code=303)(scope, receive, send)
             return
         challenge = {"WWW-Authenticate": 'Bearer realm="search-router"'}
         body = {"error": "unauthorized", "remedy": "Send the header 'Authorization: Bearer TOKEN' with the configured token."}
@@ -128,14 +148,14 @@ def mount_server(
     token: str | None,
     kind: HttpKind = "http",
     events: EventStore | None = None,
-    more: Sequence[Route] = (),
+    console: Console | None = None,
 ) -> Starlette:
-    """Any MCP server behind our guards, limits and health check, with `more` routes beside it.
+    """Any MCP server behind our guards, limits and health check, with a console beside it.
 
     With `events`, older clients can resume a broken stream; the router keeps none, because asking again costs less than remembering.
     """
     callers = allowed_callers(http)
-    routes: list[Route | Mount] = [Route(HEALTH_PATH, _tell_health, methods=["GET"]), *more]
+    routes: list[Route | Mount] = [Route(HEALTH_PATH, _tell_health, methods=["GET"]), *(console.routes if console is not None else ())]
     if kind == "http":
         app = server.streamable_http_app(
             streamable_http_path=PATHS["http"],
@@ -155,8 +175,10 @@ def mount_server(
         app = Starlette(routes=routes)
     if kind == "http" and events is None:
         app.add_middleware(DepartureWatch)
+    if console is not None:
+        app.add_middleware(console.guard)
     if token:
-        app.add_middleware(TokenGuard, token=token)
+        app.add_middleware(TokenGuard, token=token, console=console)
     app.add_middleware(CallerGuard, settings=callers)
     app.add_middleware(EarlyLeave)
     return app

@@ -5,7 +5,6 @@ mcp_tools     one server object from one router
 mcp_stdio     standard input and output
 mcp_roots     the roots that an older client announces
 mcp_http      the two HTTP transports and their guards
-http_api      what else can be read over HTTP
 mcp_listener  the socket, uvicorn, and the bounds on connections
 
 `start.serve` opens a router and serves it; this module, which imports the SDK, is the slow part of that.
@@ -18,11 +17,11 @@ import secrets
 from starlette.applications import Starlette
 
 from search_router.config.schema import HttpConfig
-from search_router.http_api import api_routes
 from search_router.mcp_http import PATHS, HttpKind, check_exposure, mount_server, principal_of
 from search_router.mcp_roots import ClientRoots
 from search_router.mcp_stdio import run_on_wire
 from search_router.mcp_tools import NAME, create_server
+from search_router.router.service import Router
 from search_router.router_api import Progress, RouterApi
 from search_router.standard_streams import Wire, claim_standard_streams
 
@@ -48,7 +47,12 @@ def build_http_app(router: RouterApi, http: HttpConfig, token: str | None, kind:
         ConfigError: the host is reachable from other machines and there is no token.
     """
     check_exposure(http, token)
-    return mount_server(create_server(router, principal=principal_of(token)), http, token, kind, more=api_routes(router))
+    principal, console = principal_of(token), None
+    if isinstance(router, Router):
+        from search_router.console.doors import open_console  # its templates stay out of the start on stdio
+
+        console = open_console(router, principal, token, pages=http.console)
+    return mount_server(create_server(router, principal=principal), http, token, kind, console=console)
 
 
 async def serve_stdio(router: RouterApi, wire: Wire | None = None, roots: ClientRoots | None = None) -> None:

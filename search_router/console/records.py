@@ -1,0 +1,169 @@
+"""What the console shows, as the JSON that its API gives. Times are Unix microseconds, durations milliseconds."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from search_router.answers import ExperimentArm, RegisteredExpert, RegisteredProject
+from search_router.schema import ConfigRef, Edge
+
+
+class Count(Edge):
+    """How often something was."""
+
+    name: str
+    count: int
+
+
+class Bucket(Edge):
+    """One bar of a distribution of latencies: up to `up_to_ms`, None for everything slower."""
+
+    up_to_ms: float | None
+    count: int
+
+
+class Distribution(Edge):
+    """The latencies of one expert, or of whole requests of one class."""
+
+    name: str
+    kind: str = Field(description="`expert` or `class`.")
+    events: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    buckets: tuple[Bucket, ...]
+
+
+class Overview(Edge):
+    """The newest requests in numbers. Counts are of the newest `window` benchmark events of this principal, not of all time."""
+
+    version: str
+    commit: str | None
+    config: ConfigRef
+    receipts: int = Field(description="Receipts of all logs of the store, of all principals when this one may see them.")
+    window: int
+    requests: int
+    receipted: int = Field(description="Of those requests, how many have a receipt in the store.")
+    since_us: int | None
+    until_us: int | None
+    per_hour: tuple[Count, ...] = Field(description="Requests of each of the last 24 hours; `name` is the hour's Unix time in seconds.")
+    statuses: tuple[Count, ...]
+    classes: tuple[Count, ...]
+    failures: tuple[Count, ...] = Field(description="Expert calls that failed, as `expert: failure class`.")
+    cached: int
+    saved_ms: float = Field(description="What requests answered from the cache would have taken at the median of those that were not.")
+    calls: int
+    latencies: tuple[Distribution, ...]
+    arms: tuple[ExperimentArm, ...]
+    notes: tuple[str, ...] = ()
+
+
+class ReceiptRow(Edge):
+    """One receipt in a list."""
+
+    id: str
+    seq: int
+    log: str
+    time_us: int
+    status: str
+    intent: str | None
+    operation: str
+    principal: str | None
+    used_ms: float | None
+    items: int
+
+
+class ReceiptPage(Edge):
+    """Receipts, newest first. `before` continues the list; `looked_at` says how many were read to find these."""
+
+    rows: tuple[ReceiptRow, ...]
+    before: str | None
+    looked_at: int
+
+
+class Verdict(Edge):
+    """What verification says of one receipt, with the trust of this store."""
+
+    what: str
+    verdict: str
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class ReceiptView(Edge):
+    """One receipt with its verdict. `statement` is the signed in-toto statement, `envelope` the DSSE envelope as stored."""
+
+    id: str
+    seq: int
+    log: str
+    keyid: str
+    time_us: int
+    status: str
+    verdict: Verdict
+    statement: dict[str, object]
+    envelope: dict[str, object]
+
+
+class LeftOutFile(Edge):
+    path: str
+    reason: str
+
+
+class RepositoryIndex(Edge):
+    """One project against the index."""
+
+    id: str
+    root: str
+    kind: str
+    branch: str | None
+    head: str | None
+    indexed: int
+    waiting: int
+    damaged: int
+    left_out: int
+    files_left_out: tuple[LeftOutFile, ...] = Field(description="At most 200 of them.")
+    languages: dict[str, int]
+    failure: str | None = None
+
+
+class Repositories(Edge):
+    """Coverage of every project, and the store that they share. Orphans are work trees that are in the store and not on disk."""
+
+    projects: tuple[RepositoryIndex, ...]
+    store_path: str
+    store_bytes: int
+    rows: int
+    unused_rows: int
+    orphans: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class Experts(Edge):
+    experts: tuple[RegisteredExpert, ...]
+    projects: tuple[RegisteredProject, ...]
+    notes: tuple[str, ...]
+
+
+class SetValue(Edge):
+    """One effective value, and the layer, file and line that set it."""
+
+    key: str
+    value: object
+    layer: str
+    source: str
+    line: int
+
+
+class Configuration(Edge):
+    version: str
+    hash: str
+    values: tuple[SetValue, ...]
+    notes: tuple[str, ...] = Field(description="Drift and other words of the start.")
+
+
+class Refusal(Edge):
+    """A request to the API that was refused, or failed."""
+
+    error: str
+    message: str
+    remedy: str = ""
