@@ -1,4 +1,4 @@
-"""The HTTP doors: streamable HTTP at /mcp, the older SSE transport at /sse, /healthz, and what else is given. All share one set of guards.
+"""The HTTP doors: streamable HTTP at /mcp, the older SSE transport at /sse, /healthz, /metrics, and what else is given. All share one set of guards.
 
 The SDK's default HTTP mode is kept (answers as event streams, sessions for older clients): JSON answers and stateless mode lose progress
 and cancellation. uvicorn parses with h11: httptools keeps trailing spaces of header values, which the protocol forbids (SEP-2243).
@@ -19,7 +19,7 @@ from mcp.server.transport_security import TransportSecurityMiddleware, Transport
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -31,6 +31,8 @@ from search_router.mcp_departure import DepartureWatch, EarlyLeave
 HttpKind = Literal["http", "sse"]
 PATHS: dict[HttpKind, str] = {"http": "/mcp", "sse": "/sse"}
 HEALTH_PATH = "/healthz"
+METRICS_PATH = "/metrics"
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 RETRY_MS = 500
 
@@ -142,6 +144,13 @@ async def _tell_health(_: Request) -> JSONResponse:
     return JSONResponse({"status": "ok", "version": __version__})
 
 
+def _metrics_route(scrape: Callable[[], bytes]) -> Route:
+    async def tell_metrics(_: Request) -> Response:
+        return Response(scrape(), headers={"Content-Type": METRICS_TYPE, "Cache-Control": "no-store"})
+
+    return Route(METRICS_PATH, tell_metrics, methods=["GET"])
+
+
 def mount_server(
     server: Server[Any],
     http: HttpConfig,
@@ -149,13 +158,16 @@ def mount_server(
     kind: HttpKind = "http",
     events: EventStore | None = None,
     console: Console | None = None,
+    scrape: Callable[[], bytes] | None = None,
 ) -> Starlette:
-    """Any MCP server behind our guards, limits and health check, with a console beside it.
+    """Any MCP server behind our guards, limits and health check, with a console beside it; `scrape` makes the page at /metrics.
 
     With `events`, older clients can resume a broken stream; the router keeps none, because asking again costs less than remembering.
     """
     callers = allowed_callers(http)
     routes: list[Route | Mount] = [Route(HEALTH_PATH, _tell_health, methods=["GET"]), *(console.routes if console is not None else ())]
+    if scrape is not None:
+        routes.append(_metrics_route(scrape))
     if kind == "http":
         app = server.streamable_http_app(
             streamable_http_path=PATHS["http"],

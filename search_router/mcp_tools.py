@@ -25,6 +25,8 @@ from search_router.errors import ReceiptError, ReceiptNotFound, SearchRouterErro
 from search_router.mcp_catalog import DESCRIPTION, INSTRUCTIONS, RECEIPT_TEMPLATE, TITLE, tools
 from search_router.mcp_departure import departure_of
 from search_router.mcp_roots import LIST_CHANGED, ClientRoots
+from search_router.mcp_watched import SDK_OWN, WatchedMessages
+from search_router.observing import NOBODY, Observer
 from search_router.router_api import Progress, RouterApi
 from search_router.schema import Edge, ReceiptRef, Status
 from search_router.wire_text import encodable, encodable_json
@@ -42,12 +44,18 @@ Handler = Callable[[CallContext, Mapping[str, Any]], Awaitable[types.CallToolRes
 
 
 def create_server(
-    router: RouterApi, *, session: str | None = None, principal: str = "local", roots: ClientRoots | None = None
+    router: RouterApi,
+    *,
+    session: str | None = None,
+    principal: str = "local",
+    roots: ClientRoots | None = None,
+    observer: Observer = NOBODY,
 ) -> Server[dict[str, Any]]:
     """A server that answers from this router, for any transport and both protocol eras.
 
     `session` names all of a process's calls (stdio); without it the name comes from the transport, see `session_of`.
     `principal` goes into every receipt. With `roots`, an older client's own roots decide what is searched for it.
+    `observer` watches the messages.
     """
     front = _Front(router, session, principal, roots)
     server = Server[dict[str, Any]](
@@ -63,6 +71,10 @@ def create_server(
         on_list_resource_templates=front.list_resource_templates,
         on_read_resource=front.read_resource,
     )
+    # What is told of a message is ours to decide, and nothing is told unless it is configured.
+    server.middleware[:] = [each for each in server.middleware if type(each).__name__ != SDK_OWN]
+    if observer is not NOBODY:
+        server.middleware.insert(0, WatchedMessages(observer, front.tool_names))
     server.middleware.append(accept_any_arguments)
     if roots is not None:
         server.add_notification_handler(LIST_CHANGED, types.NotificationParams, roots.forget)
@@ -113,6 +125,10 @@ class _Front:
             "expert_registry": self._registry,
             "get_receipt": self._receipt,
         }
+
+    @property
+    def tool_names(self) -> frozenset[str]:
+        return frozenset(self._handlers)
 
     async def list_tools(self, context: CallContext, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=list(tools()))

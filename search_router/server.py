@@ -2,6 +2,7 @@
 
 mcp_catalog   instructions, tools, schemas
 mcp_tools     one server object from one router
+mcp_watched   its messages as traces and metrics see them
 mcp_stdio     standard input and output
 mcp_roots     the roots that an older client announces
 mcp_http      the two HTTP transports and their guards
@@ -21,6 +22,7 @@ from search_router.mcp_http import PATHS, HttpKind, check_exposure, mount_server
 from search_router.mcp_roots import ClientRoots
 from search_router.mcp_stdio import run_on_wire
 from search_router.mcp_tools import NAME, create_server
+from search_router.observing import NOBODY, Observer
 from search_router.router.service import Router
 from search_router.router_api import Progress, RouterApi
 from search_router.standard_streams import Wire, claim_standard_streams
@@ -40,7 +42,9 @@ __all__ = [
 ]
 
 
-def build_http_app(router: RouterApi, http: HttpConfig, token: str | None, kind: HttpKind = "http") -> Starlette:
+def build_http_app(
+    router: RouterApi, http: HttpConfig, token: str | None, kind: HttpKind = "http", observer: Observer = NOBODY
+) -> Starlette:
     """The router as an ASGI application.
 
     Raises:
@@ -52,16 +56,17 @@ def build_http_app(router: RouterApi, http: HttpConfig, token: str | None, kind:
         from search_router.console.doors import open_console  # its templates stay out of the start on stdio
 
         console = open_console(router, principal, token, pages=http.console)
-    return mount_server(create_server(router, principal=principal), http, token, kind, console=console)
+    server = create_server(router, principal=principal, observer=observer)
+    return mount_server(server, http, token, kind, console=console, scrape=observer.scrape)
 
 
-async def serve_stdio(router: RouterApi, wire: Wire | None = None, roots: ClientRoots | None = None) -> None:
+async def serve_stdio(router: RouterApi, wire: Wire | None = None, roots: ClientRoots | None = None, observer: Observer = NOBODY) -> None:
     """Serve one client over standard input and output until it leaves or SIGTERM or SIGINT arrives.
 
     Give `wire` when `claim_standard_streams` was entered earlier, so that nothing printed while starting can reach the client. With
     `roots`, what an older client announces decides what is searched.
     """
-    server = create_server(router, session=f"stdio:{secrets.token_hex(8)}", roots=roots)
+    server = create_server(router, session=f"stdio:{secrets.token_hex(8)}", roots=roots, observer=observer)
     if wire is not None:
         await run_on_wire(server, wire)
         return
@@ -69,7 +74,7 @@ async def serve_stdio(router: RouterApi, wire: Wire | None = None, roots: Client
         await run_on_wire(server, claimed)
 
 
-async def serve_http(router: RouterApi, http: HttpConfig, kind: HttpKind, token: str | None) -> None:
+async def serve_http(router: RouterApi, http: HttpConfig, kind: HttpKind, token: str | None, observer: Observer = NOBODY) -> None:
     """Serve many clients until SIGTERM or SIGINT. The first line on standard error says where.
 
     Raises:
@@ -80,6 +85,6 @@ async def serve_http(router: RouterApi, http: HttpConfig, kind: HttpKind, token:
     check_exposure(http, token)
     with bind(http) as sock:
         port: int = sock.getsockname()[1]
-        app = build_http_app(router, http.model_copy(update={"port": port}), token, kind)
+        app = build_http_app(router, http.model_copy(update={"port": port}), token, kind, observer)
         host = f"[{http.host}]" if ":" in http.host and not http.host.startswith("[") else http.host
         await listen(app, sock, f"http://{host}:{port}{PATHS[kind]}", http)

@@ -46,8 +46,9 @@ async def serve(transport: Literal["stdio", "sse", "http"], *, roots: Sequence[s
                 if transport == "stdio":
                     workspace = router.loaded.config.workspace
                     asks = workspace.client_roots and not roots and not workspace.roots
-                    await server.serve_stdio(router, wire, server.ClientRoots(router) if asks else None)
+                    await server.serve_stdio(router, wire, server.ClientRoots(router) if asks else None, router.observer)
                 else:
-                    await server.serve_http(router, router.loaded.config.http, transport, os.environ.get("SEARCH_ROUTER_TOKEN"))
+                    http, token = router.loaded.config.http, os.environ.get("SEARCH_ROUTER_TOKEN")
+                    await server.serve_http(router, http, transport, token, router.observer)
         finally:
             loading.cancel()

@@ -20,8 +20,8 @@ FILE_NAME = "last-run.json"
 MAX_FILE_BYTES = 4 * 2**20
 MAX_ROOTS = 64
 KEYS_NAMED = 5
-NOT_ANSWERING = "http"
-"""Where a server listens changes no answer: `serve --port 0` and the command line take turns on one configuration."""
+NOT_ANSWERING = frozenset({"http", "telemetry"})
+"""Where a server listens and who watches it changes no answer: `serve --port 0` and the command line take turns on one configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def note_drift(paths: StatePaths, loaded: LoadedConfig) -> str | None:
     last = _parse_run(runs.get(root))
     if last is not None and (last.version, last.hash) == (loaded.version, loaded.hash):
         return None
-    answering = {path: value for path, value in loaded.leaves.items() if path[0] != NOT_ANSWERING}
+    answering = {path: value for path, value in loaded.leaves.items() if path[0] not in NOT_ANSWERING}
     now = _Run(loaded.version, loaded.hash, {dotted(path): digest(per_mille(value))[:16] for path, value in answering.items()})
     runs.pop(root, None)
     runs[root] = {"version": now.version, "hash": now.hash, "keys": now.keys}

@@ -227,6 +227,23 @@ class EnrichConfig(Section):
     """Whether requests are kept as text, for `replay` without --question."""
 
 
+class TelemetryConfig(Section):
+    """What is told of the work, and to whom. Only the packaged, user, environment and flag layers may set it. See docs/observability.md."""
+
+    traces: bool = False
+    """OpenTelemetry spans over OTLP/HTTP; where to is said by the standard OTEL_* variables."""
+    metrics: bool = False
+    """OpenTelemetry metrics over OTLP/HTTP."""
+    prometheus: bool = False
+    """The same metrics as a page at /metrics of the HTTP and SSE servers."""
+    logs: bool = False
+    """JSON lines on standard error."""
+    content: bool = False
+    """Whether questions, sub-queries and reasons of failures may be in spans and logs, scrubbed of what looks like a secret."""
+    propagate: bool = True
+    """Whether remote experts are told the trace (traceparent and tracestate)."""
+
+
 class GrepConfig(ExpertConfig):
     kind: Literal["grep"]
     rg: str = ""
@@ -386,5 +403,6 @@ class Config(Section):
     index: IndexConfig
     cache: CacheConfig
     enrich: EnrichConfig
+    telemetry: TelemetryConfig
     experts: dict[str, AnyExpertConfig]
     priors: dict[Intent, dict[str, Weight]]

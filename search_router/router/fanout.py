@@ -10,6 +10,7 @@ import anyio
 
 from search_router.adapters.base import Comparable, Expert, TellsProgress
 from search_router.errors import ExpertError
+from search_router.observing import current
 from search_router.redact import scrub
 from search_router.schema import ExpertCall, ExpertReport, ExpertResult, ExpertStatus
 
@@ -59,7 +60,9 @@ async def ask_experts(
     started = time.perf_counter_ns()
 
     async def ask(call: ExpertCall) -> None:
-        reply = replies[call.expert] = await _ask(experts[call.expert], call, min(call.budget_ms / 1000, seconds_left))
+        with current().expert(call) as watch:
+            reply = replies[call.expert] = await _ask(experts[call.expert], call, min(call.budget_ms / 1000, seconds_left))
+            watch.tell(reply)
         if progress is not None:
             await progress(f"{call.expert}: {reply.status.value}, {reply.report.results} results", len(replies), len(calls))
 

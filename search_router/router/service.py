@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from search_router import __version__
 from search_router.adapters.base import CatchesUp, KeepsEntries
 from search_router.adapters.local.sources import SourceReader
 from search_router.adapters.registry import ExpertShelf, build_experts
@@ -32,6 +33,7 @@ from search_router.config.drift import note_drift
 from search_router.config.loader import LoadedConfig, load_config
 from search_router.config.schema import CodeSearchConfig, DocsConfig, SymbolsConfig
 from search_router.errors import RequestRejected
+from search_router.observing import NOBODY, Finished, Observer, Watch
 from search_router.receipts.checkpointer import CheckpointPlan
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
@@ -48,6 +50,7 @@ from search_router.router.request import parse_fetch, question_of
 from search_router.router.seal import Caller, Sealer, Used
 from search_router.router.workspace import Workspace, discover_workspace
 from search_router.schema import Answer, ConfigRef, ErrorReport, Health, SearchRequest, Status
+from search_router.telemetry.opening import open_telemetry
 
 LIBRARIES_SECONDS = 5.0
 CLOSE_SECONDS = 5.0
@@ -68,12 +71,14 @@ class Router:
         notes: tuple[str, ...],
         enrichment: Enrichment,
         advisers: Advisers | None = None,
+        observer: Observer = NOBODY,
     ) -> None:
         self.loaded = loaded
         self.workspace = workspace
         self.experts = experts
         self.build = build
         self.notes = notes
+        self.observer = observer
         self.config_ref = ConfigRef(version=loaded.version, hash=loaded.hash)
         self.receipts = store
         self.enrichment = enrichment
@@ -144,13 +149,18 @@ class Router:
             ReceiptError: the receipt could not be made durable, so there is no answer.
         """
         given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, SearchRequest) else raw
-        caller = Caller(session, principal)
+        with self.observer.request("search", given) as watch:
+            answer = await self._answer(given, Caller(session, principal), progress, watch)
+            watch.tell(answer)
+            return answer
+
+    async def _answer(self, given: object, caller: Caller, progress: Progress | None, watch: Watch[Finished]) -> Answer:
         trace = Trace(await self._surroundings(), notes=[*self._answer_notes, *self.enrichment.news()])
         try:
             answer = await run_request(trace, given, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True), anyio.move_on_after(LAST_WORDS_SECONDS):
-                await self._seal(trace.answer(Status.CANCELLED), given, trace, caller)
+                watch.tell(await self._seal(trace.answer(Status.CANCELLED), given, trace, caller))
             raise
         return await self._seal(answer, given, trace, caller)
 
@@ -164,6 +174,12 @@ class Router:
     async def fetch(self, raw: object, *, session: str | None = None, principal: str | None = None) -> FetchAnswer:
         """Full text of evidence ids; leaves a receipt like a search. Raises ReceiptError when it cannot."""
         given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, FetchRequest) else raw
+        with self.observer.request("fetch") as watch:
+            answer = await self._fetched(given, Caller(session, principal))
+            watch.tell(answer)
+            return answer
+
+    async def _fetched(self, given: object, caller: Caller) -> FetchAnswer:
         started = time.perf_counter()
         try:
             request = parse_fetch(given)
@@ -175,7 +191,7 @@ class Router:
             items, problems = await fetcher.fetch(request, self.loaded.config.output.fetch_characters)
             status = Status.ANSWERED if items else Status.FAILED
             answer = FetchAnswer(status=status, items=items, problems=problems, config=self.config_ref)
-        caller, used_us, event = Caller(session, principal), round((time.perf_counter() - started) * 1e6), self.enrichment.next_event()
+        used_us, event = round((time.perf_counter() - started) * 1e6), self.enrichment.next_event()
         sealed = await self._sealer.seal_fetch(answer, given, caller, used_us, Used(events=(event,) if event else ()))
         self.enrichment.note_fetch(event, sealed, used_us, caller)
         return sealed
@@ -283,6 +299,7 @@ async def open_router(
     for directory in (loaded.paths.home, loaded.paths.cache):
         _make_private(directory)
     async with AsyncExitStack() as stack:
+        observer = await stack.enter_async_context(open_telemetry(loaded.config.telemetry, __version__))
         reading_build = asyncio.create_task(anyio.to_thread.run_sync(read_build, abandon_on_cancel=True), name="read the build")
         stack.callback(reading_build.cancel)
         workspace = await discover_workspace(loaded.config.workspace, paths)
@@ -307,7 +324,7 @@ async def open_router(
         sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
         enrichment = Enrichment(loaded, key, experts.cards, secrets.token_hex(8))
         stack.push_async_callback(enrichment.aclose)
-        router = Router(loaded, workspace, experts, sealer, store, build, notes, enrichment, advisers)
+        router = Router(loaded, workspace, experts, sealer, store, build, notes, enrichment, advisers, observer)
         stack.push_async_callback(router.aclose)
         yield router
 

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from search_router.observing import current
 from search_router.schema import StageReport
 
 
@@ -31,14 +32,14 @@ class StageLog:
     def run(self, name: str, in_: int = 0) -> Generator[Stage]:
         stage = Stage(name, in_)
         started = time.perf_counter()
-        try:
-            yield stage
-        except BaseException as error:
-            stage.reason = stage.reason or f"ended by {type(error).__name__}"
-            raise
-        finally:
-            self.reports.append(
-                StageReport(
+        with current().stage(name) as watch:
+            try:
+                yield stage
+            except BaseException as error:
+                stage.reason = stage.reason or f"ended by {type(error).__name__}"
+                raise
+            finally:
+                report = StageReport(
                     stage=name,
                     active=stage.active,
                     reason=stage.reason or "ran",
@@ -46,7 +47,8 @@ class StageLog:
                     out=stage.out,
                     ms=round((time.perf_counter() - started) * 1000, 3),
                 )
-            )
+                self.reports.append(report)
+                watch.tell(report)
 
     def skip(self, name: str, reason: str, count: int = 0) -> None:
         self.reports.append(StageReport(stage=name, active=False, reason=reason, in_=count, out=count, ms=0))

@@ -19,6 +19,7 @@ from search_router.adapters.remote.framing import Broken, EventReader, Line, Mes
 from search_router.adapters.remote.link import Link, SessionLost, Target
 from search_router.adapters.remote.rpc import Exchange, Reply, read_answer, request_bytes, silence
 from search_router.errors import ExpertError, FailureClass
+from search_router.observing import trace_headers
 from search_router.redact import scrub
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class HttpLink:
         }
 
     def _stream(self, body: bytes) -> contextlib.AbstractAsyncContextManager[httpx2.Response]:
-        return self._client.stream("POST", self._target.url, content=body, headers=self._headers())
+        return self._client.stream("POST", self._target.url, content=body, headers={**self._headers(), **trace_headers()})
 
     async def _check(self, response: httpx2.Response) -> None:
         if response.status_code == 404 and self._session is not None:

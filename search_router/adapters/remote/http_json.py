@@ -15,6 +15,7 @@ from search_router.adapters.remote.surroundings import fill_texts, with_environm
 from search_router.adapters.remote.template import as_text, fill
 from search_router.config.remote import HttpJsonConfig
 from search_router.errors import ExpertError, FailureClass
+from search_router.observing import trace_headers
 from search_router.schema import Project
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class HttpJsonAsker:
             self._client = new_client({}, url)
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace") if self._config.method == "POST" else None
         kind = {"Content-Type": "application/json"} if content is not None else {}
-        request = self._client.build_request(self._config.method, url, params=query or None, content=content, headers={**kind, **headers})
+        request = self._client.build_request(
+            self._config.method, url, params=query or None, content=content, headers={**trace_headers(), **kind, **headers}
+        )
         response = await self._client.send(request, stream=True)
         try:
             await refuse_status(response, url)

@@ -19,6 +19,7 @@ from search_router.adapters.remote.link import Opener, SessionLost, Target
 from search_router.adapters.remote.rpc import Reply, RpcError
 from search_router.adapters.remote.stdio import open_stdio
 from search_router.errors import ExpertError, FailureClass
+from search_router.observing import RemoteCall, current, trace_headers
 
 OPENERS: Mapping[str, Opener] = {"stdio": open_stdio, "http": open_http, "sse": open_sse}
 FIRST_BACK_OFF = 1.0
@@ -140,7 +141,7 @@ class ServerSession:
             left = max(0.001, until - time.monotonic())
             self._calls[id(connected)] = self._calls.get(id(connected), 0) + 1
             try:
-                reply = await connected.link.call("tools/call", {"name": tool, "arguments": dict(arguments)}, left)
+                reply = await self._ask(connected, tool, arguments, left)
             except SessionLost:
                 self._drop(connected)
                 if renewed:
@@ -158,6 +159,17 @@ class ServerSession:
             finally:
                 self._leave(connected)
         raise AssertionError("unreachable")
+
+    async def _ask(self, connected: Connected, tool: str, arguments: Mapping[str, Any], seconds: float) -> Reply:
+        """One call, watched. It carries the trace in `_meta`, under the names that SEP-414 keeps for it."""
+        with current().remote(RemoteCall(tool, self.target.transport, self.target.url, connected.protocol)) as watch:
+            params: dict[str, Any] = {"name": tool, "arguments": dict(arguments)}
+            if trace := trace_headers():
+                params["_meta"] = dict(trace)
+            reply = await connected.link.call("tools/call", params, seconds)
+            if reply.result.get("isError") is True:
+                watch.tell("tool_error")
+            return reply
 
     async def aclose(self) -> None:
         """Stop the server, bounded by what the transports take to close. Safe to call twice."""
