@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
@@ -53,7 +53,8 @@ class WatchedMessages:
     def _describe(self, ctx: ServerRequestContext[Any, Any]) -> Incoming:
         """Bounded words: what a client made up is `_OTHER`, or left out."""
         name = ctx.params.get("name") if ctx.method == "tools/call" and ctx.params else None
-        headers = ctx.request.headers if isinstance(ctx.request, Request) else None
+        request = cast("Request | object", ctx.request)
+        headers = request.headers if isinstance(request, Request) else None
         number = ctx.request_id
         meta: Mapping[str, Any] = ctx.meta or {}
         return Incoming(
