@@ -33,6 +33,8 @@ FAULTS = frozenset({Status.FAILED, Status.CANCELLED})
 """A refused request is the caller's mistake and no error of this service."""
 CONTENT_CHARACTERS = 1000
 MAX_CODE = 64
+RESERVED_CODES = (-32768, -32000)
+"""Of JSON-RPC 2.0, section 5.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,8 @@ class _RemoteWatch(_Watch[str]):
             if fault.lstrip("-").isdigit():
                 self.describe({words.RPC_STATUS: fault})
         if (metrics := self._telemetry.metrics) is not None:
-            metrics.instruments.client_duration.record(seconds, {**self._known, **({words.ERROR_TYPE: fault} if fault else {})})
+            known = bounded(fault)
+            metrics.instruments.client_duration.record(seconds, {**self._known, **({words.ERROR_TYPE: known} if known else {})})
 
 
 class _IncomingWatch(_Watch[str]):
@@ -351,6 +354,12 @@ def class_of(error: BaseException) -> str:
     if isinstance(error, ReceiptError):
         return error.code
     return str(code)[:MAX_CODE] if isinstance(code, int | str) and code != "" else type(error).__name__
+
+
+def bounded(fault: str) -> str:
+    """The class of an error for a metric. A foreign server may answer with any number; those beyond JSON-RPC's reserved ones are one class."""
+    is_code = fault.lstrip("-").isdigit()
+    return words.OTHER if is_code and not RESERVED_CODES[0] <= int(fault) <= RESERVED_CODES[1] else fault
 
 
 def _question_in(raw: object) -> str | None:

@@ -150,6 +150,7 @@ def test_spans_and_metrics_arrive_before_a_server_leaves(tmp_path: Path) -> None
         assert "zanzibar" not in errors
 
 
+@pytest.mark.behaviour("telemetry-delays-nothing")
 def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end(tmp_path: Path) -> None:
     with collecting(answers=False) as collector:
         started = time.monotonic()

@@ -50,6 +50,7 @@ def modules_of(script: str, folder: Path) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.behaviour("telemetry-off-costs-nothing")
 def test_a_question_imports_nothing_of_it(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     assert modules_of(ASK, tmp_path) == ["search_router.telemetry.opening"]
@@ -64,6 +65,7 @@ def test_the_servers_messages_have_no_telemetry_middleware() -> None:
     assert not [name for name in names if "otel" in name or "watched" in name]
 
 
+@pytest.mark.behaviour("telemetry-off-costs-nothing")
 def test_all_joints_of_one_request_cost_less_than_ten_microseconds() -> None:
     call = ExpertCall("grep", SubQuery(QueryForm.TEXT, (), "q"), (), None, None, 10, 1000, 500, "test")
     reply = Reply(call, ExpertStatus.OK, 0, "")

@@ -61,6 +61,7 @@ async def test_a_request_is_one_tree_of_stages_and_experts(tmp_path: Path) -> No
     assert seen.named("retrieval fails").status.status_code is StatusCode.ERROR
 
 
+@pytest.mark.behaviour("telemetry-tells-no-content")
 async def test_nothing_of_the_question_the_answer_or_an_error_is_told(tmp_path: Path) -> None:
     seen = Seen()
     await watched(tmp_path, seen)
@@ -201,3 +202,13 @@ async def test_a_remote_call_names_the_server_and_none_of_its_urls_secrets() -> 
     assert trace_headers() == {}
     for word in SECRETS:
         assert word not in seen.told()
+
+
+async def test_a_foreign_servers_own_error_numbers_are_one_class_in_metrics() -> None:
+    seen = Seen()
+    for number in (-32602, *range(1000, 1100)):
+        with seen.observer.remote(RemoteCall("search", "stdio")) as watch:
+            watch.tell(str(number))
+    classes = {labels["error_type"] for labels, _ in samples(seen)["mcp_client_operation_duration_seconds_count"]}
+    assert classes == {"-32602", "_OTHER"}
+    assert {(span.attributes or {})["error.type"] for span in seen.spans} >= {"1000", "1099"}
