@@ -61,7 +61,7 @@ async def open_telemetry(config: TelemetryConfig, version: str) -> AsyncGenerato
 
 def _open(config: TelemetryConfig, version: str, events: EventLog | None) -> tuple[Observer, list[Callable[[], None]]]:
     """The observer, and what ends its parts. Each end may take long."""
-    from search_router.telemetry.watches import Telemetry
+    from search_router.telemetry.observer import Telemetry
 
     spans = metrics = None
     ends: list[Callable[[], None]] = []

@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from search_router.telemetry.metrics import Metrics, open_metrics
+from search_router.telemetry.observer import Telemetry
 from search_router.telemetry.spans import Spans
-from search_router.telemetry.watches import Telemetry
 
 
 @dataclass

@@ -66,7 +66,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, Chi
     options, home = workspace(tmp_path_factory.mktemp("served"))
     env = home | switched_on("traces", "metrics", "prometheus", "logs")
     env |= {"OTEL_EXPORTER_OTLP_ENDPOINT": UNREACHABLE, "OTEL_BSP_SCHEDULE_DELAY": "50", "SEARCH_ROUTER_TOKEN": TOKEN}
-    with running("serve", "--transport", "http", "--port", "0", *options, command=PRODUCT, **env) as child:
+    serve = ["serve", "--transport", "http", "--port", "0", *options]
+    with running(*serve, command=PRODUCT, **env) as child:  # pyright: ignore[reportArgumentType]
         yield child.url(), child
 
 

@@ -211,4 +211,4 @@ async def test_a_foreign_servers_own_error_numbers_are_one_class_in_metrics() ->
             watch.tell(str(number))
     classes = {labels["error_type"] for labels, _ in samples(seen)["mcp_client_operation_duration_seconds_count"]}
     assert classes == {"-32602", "_OTHER"}
-    assert {(span.attributes or {})["error.type"] for span in seen.spans} >= {"1000", "1099"}
+    assert [str((span.attributes or {})["error.type"]) for span in seen.spans[:2]] == ["-32602", "1000"]
