@@ -9,11 +9,10 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, SpanKind
 
 from search_router.observing import Incoming, RemoteCall, Reported
-from search_router.redact import scrub
 from search_router.schema import ExpertCall, ExpertStatus, StageReport
 from search_router.telemetry import words
 from search_router.telemetry.context import read_context
-from search_router.telemetry.watch import CONTENT_CHARACTERS, Parts, SpanWatch, bounded, class_of
+from search_router.telemetry.watch import Attributes, Parts, SpanWatch, bounded, class_of, told_text
 
 ANSWERED = frozenset({ExpertStatus.OK, ExpertStatus.EMPTY})
 
@@ -42,7 +41,7 @@ class ExpertWatch(SpanWatch[Reported]):
             words.BUDGET_MS: call.budget_ms,
         }
         if parts.content:
-            fields[words.SUB_QUERY] = scrub(str(call.sub_query), CONTENT_CHARACTERS)
+            fields[words.SUB_QUERY] = told_text(str(call.sub_query))
         super().__init__(parts, f"{words.RETRIEVAL} {call.expert}", fields)
         self._expert = call.expert
 
@@ -51,7 +50,7 @@ class ExpertWatch(SpanWatch[Reported]):
         status = report.status if report is not None else ExpertStatus.CANCELLED
         self.describe({words.STATUS: status.value, words.RESULTS: report.results if report is not None else 0})
         if self.parts.content and report is not None:
-            self.describe({words.REASON: scrub(report.reason, CONTENT_CHARACTERS)})
+            self.describe({words.REASON: told_text(report.reason)})
         if status not in ANSWERED:
             self.fault(status.value)
         if (metrics := self.parts.metrics) is not None:
@@ -74,10 +73,7 @@ class RemoteWatch(SpanWatch[str]):
             words.TOOL: call.tool,
             words.TRANSPORT: "pipe" if call.transport == "stdio" else "tcp",
         }
-        place = urlsplit(call.url)
-        fields: dict[str, str | bool | int | float] = dict(known)
-        if place.hostname:  # without path, query, user and password, which may hold secrets
-            fields |= {words.SERVER_ADDRESS: place.hostname, words.SERVER_PORT: place.port or (443 if place.scheme == "https" else 80)}
+        fields: dict[str, str | bool | int | float] = {**known, **_place(call.url)}
         if call.protocol:
             fields[words.PROTOCOL_VERSION] = call.protocol
         super().__init__(parts, f"tools/call {call.tool}", fields)
@@ -92,6 +88,18 @@ class RemoteWatch(SpanWatch[str]):
         if (metrics := self.parts.metrics) is not None:
             known = bounded(fault)
             metrics.instruments.client_duration.record(seconds, {**self._known, **({words.ERROR_TYPE: known} if known else {})})
+
+
+def _place(url: str) -> Attributes:
+    """Host and port of a URL; not its path, query, user and password, which may hold secrets. Nothing of a URL that is none."""
+    try:
+        place = urlsplit(url)
+        port = place.port
+    except ValueError:
+        return {}
+    if not place.hostname:
+        return {}
+    return {words.SERVER_ADDRESS: place.hostname, words.SERVER_PORT: port or (443 if place.scheme == "https" else 80)}
 
 
 class IncomingWatch(SpanWatch[str]):

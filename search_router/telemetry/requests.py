@@ -11,10 +11,9 @@ from typing import Any, Self, cast
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from search_router.observing import OBSERVER, Finished, Observer, Operation
-from search_router.redact import scrub
 from search_router.schema import Answer, ExpertStatus, Status
 from search_router.telemetry import words
-from search_router.telemetry.watch import CONTENT_CHARACTERS, Attributes, Parts, SpanWatch, class_of
+from search_router.telemetry.watch import Attributes, Parts, SpanWatch, class_of, told_text
 
 UNFAILED = frozenset({ExpertStatus.OK, ExpertStatus.EMPTY, ExpertStatus.SKIPPED})
 FAULTS = frozenset({Status.FAILED, Status.CANCELLED})
@@ -139,4 +138,4 @@ class _Seen:
 
 def _question_in(raw: object) -> str | None:
     question = cast("Mapping[Any, Any]", raw).get("question") if isinstance(raw, Mapping) else None
-    return scrub(question.encode("utf-8", "replace").decode(), CONTENT_CHARACTERS) if isinstance(question, str) else None
+    return told_text(question) if isinstance(question, str) else None

@@ -13,6 +13,7 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode, set_span_in_context
 
 from search_router.observing import HEADERS
+from search_router.redact import scrub
 from search_router.telemetry import words
 from search_router.telemetry.context import headers_of
 
@@ -106,6 +107,11 @@ def class_of(error: BaseException) -> str:
 
 
 def bounded(fault: str) -> str:
-    """The class of an error for a metric. A foreign server may answer with any number: those that JSON-RPC does not reserve are one class."""
+    """The class of an error for a metric: a foreign server may answer with any number, so those that JSON-RPC does not reserve are one."""
     is_code = fault.lstrip("-").isdigit()
     return words.OTHER if is_code and not RESERVED_CODES[0] <= int(fault) <= RESERVED_CODES[1] else fault
+
+
+def told_text(text: str) -> str:
+    """Content as it may be told: scrubbed, cut, and valid UTF-8, which a path need not be and an exporter needs."""
+    return scrub(text.encode("utf-8", "replace").decode(), CONTENT_CHARACTERS)

@@ -212,3 +212,11 @@ async def test_a_foreign_servers_own_error_numbers_are_one_class_in_metrics() ->
     classes = {labels["error_type"] for labels, _ in samples(seen)["mcp_client_operation_duration_seconds_count"]}
     assert classes == {"-32602", "_OTHER"}
     assert [str((span.attributes or {})["error.type"]) for span in seen.spans[:2]] == ["-32602", "1000"]
+
+
+@pytest.mark.parametrize("url", ["http://host:99999/mcp", "http://[::1/mcp", "nonsense", ""])
+async def test_a_url_that_is_none_fails_nothing(url: str) -> None:
+    seen = Seen()
+    with seen.observer.remote(RemoteCall("search", "http", url)):
+        pass
+    assert "server.port" not in seen.attributes("tools/call search")
