@@ -1,4 +1,4 @@
-"""The HTTP doors: streamable HTTP at /mcp, the older SSE transport at /sse, /healthz, /metrics, and what else is given. All share one set of guards.
+"""The HTTP doors: streamable HTTP at /mcp, the older SSE transport at /sse, /healthz, /metrics, and what else is given. One set of guards.
 
 The SDK's default HTTP mode is kept (answers as event streams, sessions for older clients): JSON answers and stateless mode lose progress
 and cancellation. uvicorn parses with h11: httptools keeps trailing spaces of header values, which the protocol forbids (SEP-2243).
