@@ -23,7 +23,6 @@ from search_router.mcp_roots import ClientRoots
 from search_router.mcp_stdio import run_on_wire
 from search_router.mcp_tools import NAME, create_server
 from search_router.observing import NOBODY, Observer
-from search_router.router.service import Router
 from search_router.router_api import Progress, RouterApi
 from search_router.standard_streams import Wire, claim_standard_streams
 
@@ -52,6 +51,8 @@ def build_http_app(
     """
     check_exposure(http, token)
     principal, console = principal_of(token), None
+    from search_router.router.service import Router  # loaded long ago, but for who serves another router
+
     if isinstance(router, Router):
         from search_router.console.doors import open_console  # its templates stay out of the start on stdio
 
