@@ -133,9 +133,7 @@ async def verify_some(paths: StatePaths, anchors: Anchors, receipt_ids: Sequence
     reader = ReceiptReader(paths.receipts)
     found: list[Receipt] = [await reader.get(receipt_id) for receipt_id in receipt_ids]
     if last:
-        found += await reader.list(1)
-    if not found:
-        raise ReceiptNotFound(f"There is no receipt in {paths.receipts}.", remedy="Ask a question first.")
+        found.append(await reader.newest())
     response = None if answer is None else {k: v for k, v in dict[str, Any](answer).items() if k not in ABOUT_THE_ANSWER}
     checked: list[Checked] = []
     for receipt in found:
