@@ -255,7 +255,7 @@ class _LogAudit:
     def _next_checkpoint(self) -> None:
         before = self.awaited.size if self.awaited is not None else 0
         self.awaited = None
-        for note in self._coming:
+        for note in self._notes_to_come():
             try:
                 checkpoint = read_checkpoint(note)
             except ValueError as error:
@@ -272,6 +272,12 @@ class _LogAudit:
             else:
                 self.awaited = checkpoint
                 return
+
+    def _notes_to_come(self) -> Iterator[Note]:
+        try:
+            yield from self._coming
+        except OSError as error:
+            self.cannot_check(f"Its checkpoints cannot be read: {error.filename or ''}: {error.strerror or error}.")
 
     def end(self) -> None:
         """All rows were read."""

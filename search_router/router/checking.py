@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from search_router.config.state import StatePaths
 from search_router.errors import KeyUnusable, ReceiptNotFound
+from search_router.plain_files import read_plain
 from search_router.receipts.checkpoint import (
     ORIGIN,
     Checkpoint,
@@ -193,7 +194,7 @@ def _own_keys(paths: StatePaths) -> list[Ed25519PublicKey]:
 def _kept_rotations(paths: StatePaths) -> Iterator[bytes]:
     retired = retired_directory(paths.key)
     for path in sorted(retired.glob("*.rotation.json")) if retired.is_dir() else ():
-        yield path.read_bytes()
+        yield read_plain(path)
 
 
 def _trust_on_first_use(

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from search_router.adapters.local.commit_stream import Commit
 from search_router.adapters.local.history_question import tokens_of
+from search_router.plain_files import check_database
 
 FORMAT_VERSION = 2
 """Part of the file's name: another version of this table or of the tokens is another file."""
@@ -83,6 +84,7 @@ class CommitLog:
         """
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            check_database(path)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path or ":memory:", timeout=LOCK_SECONDS, check_same_thread=False, isolation_level=None)
         try:

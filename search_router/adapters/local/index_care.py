@@ -19,6 +19,7 @@ from search_router.adapters.local.edge_packing import raw_edges
 from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload
 from search_router.adapters.local.symbol_state import current_names
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
+from search_router.plain_files import check_database
 
 DAY_SECONDS: Final = 86_400
 _PIECES: Final = ("", "-wal", ".damaged")
@@ -110,7 +111,7 @@ def collect_unused(store: DerivedStore, *, unused_days: int) -> Collected | None
     done = store.run(collect, None)
     if done is None:
         return None
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError, PermissionError):  # it may not be ours: what lay there was moved, too
         store.path.with_name(f"{store.path.name}.damaged").unlink()
     return Collected(*done, before, bytes_on_disk(store))
 
@@ -133,9 +134,10 @@ def damaged_rows(store: DerivedStore) -> tuple[int, tuple[DerivedKey, ...]]:
 
 def integrity_problems(store: DerivedStore) -> tuple[str, ...]:
     """What SQLite says of its file, read without touching it; empty for a sound file, or none at all."""
-    if not store.path.exists():
+    if not os.path.lexists(store.path):
         return ()
     try:
+        check_database(store.path)
         with contextlib.closing(sqlite3.connect(f"{store.path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             rows: Iterable[tuple[str]] = connection.execute(f"PRAGMA integrity_check({_TOLD_PROBLEMS})").fetchall()
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

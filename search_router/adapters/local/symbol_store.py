@@ -21,6 +21,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from search_router.adapters.local.manifest import FileEntry
 from search_router.adapters.local.textfile import decode_path, encode_path
+from search_router.plain_files import check_database
 
 FILE_NAME: Final = "index-1.sqlite3"
 BUSY_MS: Final = 2000
@@ -224,6 +225,7 @@ class DerivedStore:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            check_database(self.path)
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=self._busy_ms / 1000)
             self._inode = self.path.stat().st_ino
             try:
