@@ -57,7 +57,7 @@ def check_database(path: Path) -> None:
     """Refuse a database, or a file that SQLite keeps beside it, that is there and is no plain file. SQLite itself would read a pipe.
 
     Raises:
-        sqlite3.DatabaseError: as SQLite raises it for a file that is no database.
+        sqlite3.DatabaseError: as SQLite raises it for a file that is no database, with the code of one that it cannot open.
     """
     for piece in _SQLITE_PIECES:
         place = Path(f"{path}{piece}")
@@ -68,7 +68,9 @@ def check_database(path: Path) -> None:
         try:
             _refuse(place, mode)
         except OSError as error:
-            raise sqlite3.DatabaseError(f"{place.name}: {error.strerror}") from error
+            refused = sqlite3.DatabaseError(f"{place.name}: {error.strerror}")
+            refused.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+            raise refused from error
 
 
 def _refuse(path: Path, mode: int) -> None:

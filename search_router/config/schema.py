@@ -197,6 +197,8 @@ class IndexConfig(Section):
     """Whether a server watches the work trees that it was asked about, so that the next question finds the index current."""
     unused_days: int = Field(ge=0, le=3650)
     """`index gc` deletes what no work tree has any more and nobody used for so many days."""
+    reserve_mib: int = Field(ge=0, le=1_048_576)
+    """Index and caches stop growing when their disk has less free than this, or than a tenth of it: receipts need the rest. 0: never."""
 
 
 class CacheConfig(Section):
