@@ -115,6 +115,8 @@ class HttpConfig(Section):
     """At most so many open at once; fewer where the limit of open files is lower. Then silent ones make room, else the answer is 503."""
     header_timeout_ms: int = Field(default=10_000, ge=100, le=600_000)
     """A connection that has not sent the whole head of a request by then is closed."""
+    body_timeout_ms: int = Field(default=20_000, ge=100, le=600_000)
+    """A request whose body has not come whole so long after its head is answered with 408, and its connection closed."""
     console: bool = True
     """Whether the pages at /console are served; the JSON API at /api always is."""
 
