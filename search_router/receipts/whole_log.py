@@ -156,7 +156,7 @@ class _LogAudit:
         self.log = log
         self._trust = trust
         self._witness_key = witness.key
-        self._coming = iter(witness.notes)
+        self._coming = self._readable(witness.notes)
         self._kinds: set[VerdictKind] = set()
         self._reasons: list[str] = []
         self._problems = 0
@@ -255,7 +255,7 @@ class _LogAudit:
     def _next_checkpoint(self) -> None:
         before = self.awaited.size if self.awaited is not None else 0
         self.awaited = None
-        for note in self._notes_to_come():
+        for note in self._coming:
             try:
                 checkpoint = read_checkpoint(note)
             except ValueError as error:
@@ -273,9 +273,9 @@ class _LogAudit:
                 self.awaited = checkpoint
                 return
 
-    def _notes_to_come(self) -> Iterator[Note]:
+    def _readable(self, notes: Iterable[Note]) -> Iterator[Note]:
         try:
-            yield from self._coming
+            yield from notes
         except OSError as error:
             self.cannot_check(f"Its checkpoints cannot be read: {error.filename or ''}: {error.strerror or error}.")
 
