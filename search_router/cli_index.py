@@ -81,6 +81,7 @@ def _status_json(found: IndexStatus) -> dict[str, Any]:
         "store": {
             "path": str(store.path),
             "bytes": store.bytes,
+            "state": store.state,
             "rows": store.rows,
             "outdated_rows": store.outdated,
             "unused_rows": store.unused,
@@ -115,7 +116,11 @@ def _print_status(found: IndexStatus) -> None:
             _say(f"{each.project.id}: ranked lower: {_most(each.damped)}")
     _print_failures(found.failures, found.notes)
     store = found.store
-    _say(f"store: {store.path} · {_size(store.bytes)} · {store.rows} rows, {store.outdated} outdated, {store.unused} of no known work tree")
+    if store.state == "unusable":
+        _say(f"store: {store.path} cannot be used, as the note says: so nothing counts as indexed, and what is in it is not known")
+        return
+    counts = f"{store.rows} rows, {store.outdated} outdated, {store.unused} of no known work tree"
+    _say(f"store: {store.path} · {store.state} · {_size(store.bytes)} · {counts}")
 
 
 def _counts(each: ProjectIndex) -> tuple[int, int, int, int]:
@@ -259,6 +264,12 @@ def verify(whole: bool, seed: int, repair: bool, roots: Sequence[Path], flags: S
         for line in (*found.problems, *found.different):
             _say(line)
         if wrong or found.problems:
-            _say("dropped; it is made anew when it is needed" if found.repaired else "run `search-router index verify --repair`")
+            _say(_outcome(found))
         _print_failures({}, notes)
     sys.exit(0 if found.sound else 1)
+
+
+def _outcome(found: Verified) -> str:
+    if found.repaired:
+        return "dropped; it is made anew when it is needed"
+    return "run `search-router index verify --repair`" if found.repairable else "nothing can be repaired before the store can be written"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 import sys
 import time
 from collections.abc import Generator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import click
 
@@ -17,7 +19,24 @@ from search_router.cli_frame import RECEIPT_EXIT, echo_json, json_option, load_o
 from search_router.errors import SearchRouterError
 
 UNCHECKED_EXIT = 3
+_AGE = re.compile(r"([0-9]{1,9})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _key_file = click.Path(path_type=Path)
+
+
+def _past_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
+    """A time as microseconds since 1970, given as an age (`12h`) or in ISO 8601; 0 when it is not given."""
+    if value is None:
+        return 0
+    if age := _AGE.fullmatch(value):
+        return time.time_ns() // 1000 - int(age[1]) * _SECONDS[age[2]] * 1_000_000
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{value!r} is neither an age such as 12h (s, m, h, d) nor a time such as 2026-01-31 or 2026-01-31T09:30.", ctx, param
+        ) from error
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
 @click.group()
@@ -45,15 +64,18 @@ def trust_options(command: Any) -> Any:
 @receipts.command("list")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
 @click.option("--before", help="Only receipts before this id.")
+@click.option(
+    "--since", callback=_past_moment, help="None that is older: 90s, 30m, 12h, 7d, or an ISO 8601 time (UTC if it has no offset)."
+)
 @workspace_options
 @json_option
-def list_receipts(limit: int, before: str | None, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
+def list_receipts(limit: int, before: str | None, since: int, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
     """The newest receipts of every log of the store."""
     from search_router import terminal
     from search_router.receipts.reading import ReceiptReader
 
     paths = load_or_die(roots, flags).paths
-    found = run(lambda: ReceiptReader(paths.receipts).list(limit, before))
+    found = run(lambda: ReceiptReader(paths.receipts).list(limit, before, since))
     if as_json:
         echo_json([{"id": r.id, "time_us": r.time_us, "status": r.status, "intent": r.intent, "keyid": r.keyid} for r in found])
         return
@@ -62,15 +84,19 @@ def list_receipts(limit: int, before: str | None, roots: Sequence[Path], flags: 
 
 
 @receipts.command("show")
-@click.argument("receipt_id")
+@click.argument("receipt_id", required=False)
+@click.option("--last", is_flag=True, help="The newest receipt.")
 @workspace_options
 @json_option
-def show_receipt(receipt_id: str, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
-    """One receipt: its statement; with --json also the signed envelope."""
+def show_receipt(receipt_id: str | None, last: bool, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
+    """One receipt, RECEIPT_ID or the newest: its statement; with --json also the signed envelope."""
     from search_router.receipts.reading import ReceiptReader
 
+    if last == (receipt_id is not None):
+        raise click.UsageError("Name one RECEIPT_ID, or use --last.")
     paths = load_or_die(roots, flags).paths
-    found = run(lambda: ReceiptReader(paths.receipts).get(receipt_id))
+    reader = ReceiptReader(paths.receipts)
+    found = run(reader.newest if receipt_id is None else lambda: reader.get(receipt_id))
     statement = found.statement()
     if as_json:
         echo_json({"id": found.id, "envelope": json.loads(found.envelope), "statement": statement})
@@ -108,7 +134,7 @@ def verify_receipts(
     if not (receipt_ids or whole or logs or last or since):
         raise click.UsageError("Name RECEIPT_IDS, or use --last, --log, --all or --since.")
     paths = load_or_die(roots, flags).paths
-    answer = json.load(response) if response is not None else None
+    answer = _read_answer(response) if response is not None else None
     with _or_exit(UNCHECKED_EXIT):
         anchors = checking.find_anchors(paths, keys, checkpoint_key, pins)
         _say(anchors.notes)
@@ -123,6 +149,17 @@ def verify_receipts(
         click.echo(f"{v.verdict:<9} {v.what}" + "".join(f"\n          {line}" for line in (*v.reasons, *v.notes)))
     codes = {v.exit_code for v in found}
     sys.exit(1 if 1 in codes else max(codes, default=UNCHECKED_EXIT))
+
+
+def _read_answer(stream: BinaryIO) -> dict[str, Any]:
+    """A JSON object from a file that the caller named; anything else is wrong usage, and no verdict on a receipt."""
+    try:
+        answer: object = json.load(stream)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"{stream.name}: not JSON: {error}", param_hint="'--response'") from error
+    if not isinstance(answer, dict):
+        raise click.BadParameter(f"{stream.name}: not a JSON object.", param_hint="'--response'")
+    return cast("dict[str, Any]", answer)
 
 
 @receipts.command("audit")

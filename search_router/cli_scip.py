@@ -31,16 +31,18 @@ def index_scip(timeout: int, roots: Sequence[Path], flags: Sequence[str], as_jso
 async def _index_all(roots: Sequence[Path], flags: Sequence[str], seconds: float) -> list[dict[str, Any]]:
     """One row a project, in the workspace's order; a failure is a row too."""
     from search_router.adapters.local.scip_indexer import index_python
+    from search_router.adapters.registry import reserve_of
     from search_router.config.loader import load_config
     from search_router.errors import ExpertError
     from search_router.router.workspace import discover_workspace
 
     loaded = load_config(roots=roots, environ=os.environ, flags=flags)
     workspace = await discover_workspace(loaded.config.workspace, list(roots))
+    nested = [p.root for p in workspace.projects]
     rows: list[dict[str, Any]] = []
     for project in workspace.projects:
         try:
-            made = await index_python(project, loaded.paths.cache, seconds=seconds, nested=[p.root for p in workspace.projects])
+            made = await index_python(project, loaded.paths.cache, seconds=seconds, nested=nested, reserve=reserve_of(loaded.config))
         except ExpertError as error:
             rows.append({"project": project.id, "ok": False, "code": error.code, "text": str(error)})
             continue

@@ -16,6 +16,7 @@ from search_router.adapters.remote.surroundings import find_program, missing_var
 from search_router.config.loader import PROJECT_FILE, load_config
 from search_router.config.remote import McpConfig
 from search_router.errors import ConfigError, ExpertError
+from search_router.plain_files import read_plain
 from search_router.router.service import Router, open_router
 from search_router.schema import ExpertCall, Intent, QueryForm, SubQuery
 
@@ -66,7 +67,7 @@ def add_preset(name: str, *, roots: Sequence[Path], environ: Mapping[str, str], 
     if there := [expert for expert in preset.experts if expert in loaded.config.experts]:
         raise ExistsAlready(f"The configuration has {', '.join(there)} already; change it there, or delete it first.")
     user, project = loaded.paths.user_config, loaded.root / PROJECT_FILE
-    before = {path: path.read_text("utf-8") if path.exists() else "" for path in ((user, project) if in_project else (user,))}
+    before = {path: read_plain(path).decode("utf-8") if path.exists() else "" for path in ((user, project) if in_project else (user,))}
     after = {user: _with_priors(_joined(before[user], _block(preset, enabled)), preset.priors)}
     if in_project:
         switched = "\n".join(f"[experts.{expert}]\nenabled = true\n" for expert in preset.experts)

@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from search_router import __version__
 from search_router.config.schema import HttpConfig
 from search_router.errors import ConfigError, ConfigProblem
+from search_router.mcp_body import BodyClock
 from search_router.mcp_departure import DepartureWatch, EarlyLeave
 
 HttpKind = Literal["http", "sse"]
@@ -187,6 +188,7 @@ def mount_server(
         app = Starlette(routes=routes)
     if kind == "http" and events is None:
         app.add_middleware(DepartureWatch)
+    app.add_middleware(BodyClock, seconds=http.body_timeout_ms / 1000, max_bytes=http.max_body_bytes)
     if console is not None:
         app.add_middleware(console.guard)
     if token:

@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("--max-body-bytes", type=int, default=64 * 1024)
     parser.add_argument("--max-connections", type=int, default=1000)
     parser.add_argument("--header-timeout-ms", type=int, default=10_000)
+    parser.add_argument("--body-timeout-ms", type=int, default=20_000)
     parser.add_argument("--noise", action="store_true")
     options = parser.parse_args()
     if options.kind == "stdio":
@@ -51,6 +52,7 @@ def main() -> int:
             max_body_bytes=options.max_body_bytes,
             max_connections=options.max_connections,
             header_timeout_ms=options.header_timeout_ms,
+            body_timeout_ms=options.body_timeout_ms,
         )
         try:
             anyio.run(partial(serve_http, FakeRouter(), http, options.kind, options.token))

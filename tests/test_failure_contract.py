@@ -173,6 +173,32 @@ async def test_an_expert_is_given_only_what_the_scope_makes_visible(tmp_path: Pa
         assert refused.error is not None and refused.error.code == "unknown-project"
 
 
+@pytest.mark.behaviour("unknown-names-in-a-scope-are-refused")
+async def test_every_unknown_name_in_a_scope_is_refused_and_leaves_a_receipt(tmp_path: Path) -> None:
+    async with scripted_router(tmp_path, {"a": FINDS}) as router:
+        scope = {"project": "nowhere", "group": "nobody", "language": "klingon"}
+        refused = await router.search({"question": QUESTION, "scope": scope})
+        assert refused.status is Status.REJECTED and refused.error is not None
+        assert refused.error.fields == ("scope.project", "scope.group", "scope.language")
+        assert "no language is called 'klingon'" in refused.error.message and " python, " in refused.error.message
+        assert refused.receipt is not None
+        assert (await router.receipt(refused.receipt.id)).statement["predicate"]["status"] == "rejected"
+        for typed, meant in {"Python": "python", "js": "javascript", "kotln": "kotlin"}.items():
+            refused = await router.search({"question": QUESTION, "scope": {"language": typed}})
+            assert refused.error is not None and refused.error.code == "unknown-language"
+            assert f"did you mean {meant}?" in refused.error.message
+
+
+@pytest.mark.behaviour("empty-says-why-no-language")
+async def test_a_language_that_no_file_is_in_is_nothing_to_search_and_not_nothing_found(tmp_path: Path) -> None:
+    async with scripted_router(tmp_path, {"a": NOTHING}) as router:
+        answer = await router.search({"question": QUESTION, "scope": {"language": "haskell"}})
+        assert (answer.status, answer.empty_reason) == (Status.EMPTY, EmptyReason.NO_INDEXED_CONTENT)
+        assert "scope.language 'haskell': no file is in it, by the files' names" in answer.notes
+        answer = await router.search({"question": QUESTION, "scope": {"language": "python"}})
+        assert (answer.status, answer.empty_reason) == (Status.EMPTY, EmptyReason.NO_MATCHES)
+
+
 # ------------------------------------------------------------------ fan-out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import select
+import signal
 import socket
 import sys
 import time
@@ -128,6 +129,50 @@ def test_when_every_connection_is_busy_a_new_one_is_told_so_at_once() -> None:
                 assert refused.recv(4096).startswith(b"HTTP/1.1 503 ")
                 assert closed_within(refused, 5)
         assert is_answered(port_of_url(url))
+
+
+def whole_answer(connection: socket.socket) -> bytes:
+    """All that comes until the server closes the connection."""
+    connection.settimeout(5)
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(4096):
+            answer += part
+    return answer
+
+
+def head_of(port: int, path: str = "/mcp", length: int = 500) -> bytes:
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        "Accept: application/json, text/event-stream\r\nMcp-Method: tools/call\r\nMcp-Name: search_knowledge\r\n"
+        f"MCP-Protocol-Version: 2026-07-28\r\nContent-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_a_body_that_comes_a_byte_at_a_time_is_answered_with_408_and_the_connection_closed(kind: str) -> None:
+    path = {"http": "/mcp", "sse": "/messages/"}[kind]
+    with running(kind, "--body-timeout-ms", "600") as child:
+        port = port_of(child)
+        with half_open(port, 1, head_of(port, path)) as (connection,):
+            began, sent = time.monotonic(), 0
+            while not select.select([connection], [], [], 0.05)[0]:
+                sent += connection.send(b" ")
+                assert time.monotonic() - began < 10
+            assert whole_answer(connection).startswith(b"HTTP/1.1 408 ") and sent > 1
+        assert is_answered(port)
+    assert child.errors[-1] == "ended cleanly" and not any("Traceback" in line for line in child.errors), child.errors
+
+
+def test_a_signal_in_the_middle_of_a_body_ends_the_server_without_a_traceback() -> None:
+    with running("http") as child:
+        port = port_of(child)
+        with half_open(port, 2, head_of(port) + b"{") as connections:
+            assert is_answered(port)
+            child.process.send_signal(signal.SIGTERM)
+            assert child.wait() == 0
+            assert whole_answer(connections[0]).startswith(b"HTTP/1.1 503 ")
+    assert child.errors[-1] == "ended cleanly" and not any("Traceback" in line for line in child.errors), child.errors
 
 
 def leave_in_the_body(port: int, path: str, sent: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from search_router.adapters.base import Expert
 from search_router.adapters.local.cards import embedded_card
+from search_router.adapters.local.disk_space import Reserve
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.vector_index import VectorIndex
@@ -41,6 +42,7 @@ class ExpertShelf(Mapping[str, Expert]):
     def __init__(self, config: Config, cache_dir: Path) -> None:
         self.index = shared_index(config, cache_dir)
         self._cache_dir = cache_dir
+        self._reserve = reserve_of(config)
         self._vectors = VectorIndex(self.index, config.vectors, cache_dir, max_file_bytes=self.index.max_file_bytes)
         self._settings = {name: settings for name, settings in config.experts.items() if settings.enabled}
         self._made: dict[str, Expert] = {}
@@ -107,7 +109,7 @@ class ExpertShelf(Mapping[str, Expert]):
             case HistoryConfig():
                 from search_router.adapters.local.history import HistoryExpert
 
-                return HistoryExpert(name, settings, self._cache_dir)
+                return HistoryExpert(name, settings, self._cache_dir, reserve=self._reserve)
             case ScipConfig():
                 from search_router.adapters.local.scip import ScipExpert
 
@@ -119,11 +121,11 @@ class ExpertShelf(Mapping[str, Expert]):
             case DocsConfig():
                 from search_router.adapters.local.docs import DocsExpert
 
-                return DocsExpert(name, settings, self._cache_dir)
+                return DocsExpert(name, settings, self._cache_dir, reserve=self._reserve)
             case KnowledgeConfig():
                 from search_router.adapters.local.knowledge import KnowledgeExpert
 
-                return KnowledgeExpert(name, settings, self._cache_dir)
+                return KnowledgeExpert(name, settings, self._cache_dir, reserve=self._reserve)
             case ScriptedConfig():
                 from search_router.adapters.local.scripted import ScriptedExpert
 
@@ -141,4 +143,9 @@ def shared_index(config: Config, cache_dir: Path) -> SymbolIndex:
     """One index for every expert that reads it, with the limits of the first `symbols` block."""
     settings = next((e for e in config.experts.values() if isinstance(e, SymbolsConfig)), None)
     max_bytes, workers = (settings.max_file_bytes, settings.workers) if settings else (MAX_FILE_BYTES, WORKERS)
-    return SymbolIndex(DerivedStore(cache_dir), max_file_bytes=max_bytes, workers=workers)
+    return SymbolIndex(DerivedStore(cache_dir, reserve=reserve_of(config)), max_file_bytes=max_bytes, workers=workers)
+
+
+def reserve_of(config: Config) -> Reserve:
+    """What every cache leaves free on its disk."""
+    return Reserve(config.index.reserve_mib * 2**20)

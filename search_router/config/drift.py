@@ -15,6 +15,7 @@ from search_router.canonical import digest
 from search_router.config.keys import as_table, dotted
 from search_router.config.loader import LoadedConfig, per_mille
 from search_router.config.state import StatePaths
+from search_router.plain_files import read_plain
 
 FILE_NAME = "last-run.json"
 MAX_FILE_BYTES = 4 * 2**20
@@ -64,8 +65,7 @@ def _say(root: str, last: _Run, now: _Run) -> str:
 
 def _read_runs(file: Path) -> dict[str, Any]:
     try:
-        with file.open("rb") as handle:
-            data = handle.read(MAX_FILE_BYTES + 1)
+        data = read_plain(file, MAX_FILE_BYTES + 1)
         content = as_table(json.loads(data)) if len(data) <= MAX_FILE_BYTES else None
     except (OSError, ValueError, RecursionError):
         return {}

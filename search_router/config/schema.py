@@ -115,6 +115,8 @@ class HttpConfig(Section):
     """At most so many open at once; fewer where the limit of open files is lower. Then silent ones make room, else the answer is 503."""
     header_timeout_ms: int = Field(default=10_000, ge=100, le=600_000)
     """A connection that has not sent the whole head of a request by then is closed."""
+    body_timeout_ms: int = Field(default=20_000, ge=100, le=600_000)
+    """A request whose body has not come whole so long after its head is answered with 408, and its connection closed."""
     console: bool = True
     """Whether the pages at /console are served; the JSON API at /api always is."""
 
@@ -197,6 +199,8 @@ class IndexConfig(Section):
     """Whether a server watches the work trees that it was asked about, so that the next question finds the index current."""
     unused_days: int = Field(ge=0, le=3650)
     """`index gc` deletes what no work tree has any more and nobody used for so many days."""
+    reserve_mib: int = Field(ge=0, le=1_048_576)
+    """Index and caches stop growing when their disk has less free than this, or than a tenth of it: receipts need the rest. 0: never."""
 
 
 class CacheConfig(Section):

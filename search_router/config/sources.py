@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import importlib.resources
 import math
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +16,7 @@ from search_router.config.keys import KeyPath, Table, as_array, as_table, dotted
 from search_router.config.layers import NOTHING, Finding, Layer, LayerName, lay_over
 from search_router.config.shape import child_keys
 from search_router.errors import ConfigProblem
+from search_router.plain_files import read_plain
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 8
@@ -100,12 +99,7 @@ def parse_layer(name: LayerName, source: str, data: bytes) -> Layer:
 
 
 def _read_regular(path: Path) -> bytes:
-    # Not blocking and only regular files: a project may hold a pipe or a link to a device under this name.
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        return file.read(MAX_FILE_BYTES + 1)
+    return read_plain(path, MAX_FILE_BYTES + 1)
 
 
 def _unreadable(name: LayerName, path: Path, message: str) -> Layer:

@@ -19,6 +19,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from search_router.errors import StoreUnavailable
+from search_router.plain_files import check_plain_descriptor, open_plain
 from search_router.receipts.log import node_reader, open_for_reading, store_failure
 from search_router.receipts.merkle import Tree, tree_at
 from search_router.receipts.note import Note, NoteKey, is_signed_by, parse_note, sign_note
@@ -85,6 +86,7 @@ def append_checkpoint(path: Path, note: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
+            check_plain_descriptor(descriptor, path)
             size = os.fstat(descriptor).st_size
             torn = b"" if size < 2 or os.pread(descriptor, 2, size - 2) == b"\n\n" else b"\n\n"
             block = torn + note + b"\n"
@@ -101,14 +103,14 @@ def append_checkpoint(path: Path, note: bytes) -> None:
 
 def read_notes(path: Path) -> Iterator[Note]:
     """All notes of a file in order; half-written ones are left out. OSError when it cannot be read."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         yield from _split_notes(file)
 
 
 def newest_notes(path: Path) -> list[Note]:
     """The last whole notes of a file; empty when there is no file or no note in it. OSError when it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             left_out = max(0, file.seek(0, os.SEEK_END) - NEWEST_BYTES)
             file.seek(left_out)
             end = file.read()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_router.errors import StoreUnavailable
+from search_router.plain_files import check_plain_descriptor
 from search_router.receipts.checkpoint import checkpoint_path
 from search_router.receipts.keys import retired, sync_directory
 from search_router.receipts.log import LOG_ID, SCHEMA, SCHEMA_VERSION, SIDE_FILES, log_ids, log_path, store_failure, unusable_path
@@ -146,6 +147,7 @@ def _close_gate(directory: Path) -> Generator[None]:
 def _hold_gate(directory: Path, kind: int, why: str, remedy: str) -> Generator[None]:
     descriptor = os.open(directory / GATE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
+        check_plain_descriptor(descriptor, directory / GATE)
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -187,6 +189,7 @@ def _try_lock(directory: Path, log: str) -> int | None:
     """The descriptor of the locked lock file, or None when it is taken. The kernel frees it when the process ends, however it ends."""
     descriptor = os.open(directory / f"{log}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
+        check_plain_descriptor(descriptor, directory / f"{log}.lock")
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)

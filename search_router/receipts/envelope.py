@@ -159,6 +159,32 @@ def parse_plain_json(data: bytes) -> Json:
     return _decode(data, _PLAIN_DECODER)
 
 
+def parse_likely_plain(data: bytes) -> Json | None:
+    """JSON of which `canonical_plain` gives these very bytes back only if it is their RFC 8785 form; None where that cannot be told so.
+
+    No hook is called for objects and integers, which is most of the time that reading takes. ASCII bytes that come back the same have ASCII
+    names and no name twice; floats are refused, and so is whatever looks like an integer beyond 2**53 - 1.
+    """
+    if not data.isascii() or has_huge_integer(data):
+        return None
+    try:
+        return _decode(data, _LIKELY_PLAIN_DECODER)
+    except (NotPlain, ValueError):
+        return None  # why is for the strict readers to say
+
+
+def has_huge_integer(data: bytes) -> bool:
+    """Whether compact JSON may hold an integer beyond 2**53 - 1; what stands in its strings may be taken for one."""
+    runs = data.translate(_DIGITS_AS_ZEROS)
+    at = runs.find(_LONG_RUN)
+    while at >= 0:
+        before = data[at - 2 : at - 1] if data[at - 1 : at] == b"-" else data[at - 1 : at]
+        if before in (b":", b",", b"[", b"") and (data[at] == _NINE or runs[at + 16 : at + 17] == b"0"):
+            return True
+        at = runs.find(_LONG_RUN, at + 16 if (end := runs.find(b" ", at)) < 0 else end)
+    return False
+
+
 def _unique_plain_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = _unique_members(pairs)
     if not "".join(members).isascii():
@@ -189,6 +215,10 @@ def _refuse_constant(name: str) -> None:
 
 
 _STRICT_DECODER = json.JSONDecoder(object_pairs_hook=_unique_members, parse_constant=_refuse_constant)
+_DIGITS_AS_ZEROS = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))
+_LONG_RUN = b"0" * 16
+_NINE = ord("9")
+_LIKELY_PLAIN_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_refuse_float)
 _PLAIN_DECODER = json.JSONDecoder(
     object_pairs_hook=_unique_plain_members, parse_constant=_refuse_constant, parse_float=_refuse_float, parse_int=_plain_integer
 )

@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from search_router.canonical import normal_question
 from search_router.errors import KeyUnusable
+from search_router.plain_files import read_plain
 from search_router.receipts.envelope import keyid_of
 from search_router.schema import MAX_QUESTION_BYTES
 
@@ -215,7 +216,7 @@ def _publish(path: Path, key: SigningKey) -> None:
     target = public_key_path(path)
     pem = key.public_pem()
     try:
-        found = target.read_bytes()
+        found = read_plain(target)
     except FileNotFoundError:
         try:
             write_temporary(path, pem, 0o644).replace(target)

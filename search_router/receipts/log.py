@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from search_router.canonical import sha256_hex
 from search_router.errors import StoreUnavailable
+from search_router.plain_files import check_database
 from search_router.receipts.envelope import Envelope
 from search_router.receipts.merkle import HASH_BYTES, ReadNode, hash_leaf
 from search_router.receipts.statement import ROTATED, StatementFacts
@@ -135,7 +136,12 @@ def log_ids(directory: Path) -> list[str]:
 
 
 def log_uri(path: Path, mode: str) -> str:
-    """The SQLite URI that opens an existing file and never makes one: mode `ro` or `rw`."""
+    """The SQLite URI that opens an existing file and never makes one: mode `ro` or `rw`.
+
+    Raises:
+        sqlite3.DatabaseError: what is there is no plain file; SQLite would wait for a pipe to end.
+    """
+    check_database(path)
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
     if mode == "ro" and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
         # SQLite cannot put its shared memory beside the file; and with no write-ahead log there is no writer whose commits would be missed.

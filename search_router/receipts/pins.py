@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from search_router.errors import KeyUnusable
+from search_router.plain_files import read_plain
 from search_router.receipts.keys import write_whole
 
 _PIN = re.compile(r"[0-9a-f]{64}")
@@ -18,7 +19,7 @@ def read_pins(path: Path) -> frozenset[str]:
         KeyUnusable: the file cannot be read, or a line is no key id.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = read_plain(path).decode("utf-8").splitlines()
     except FileNotFoundError:
         return frozenset()
     except (OSError, UnicodeDecodeError) as error:

@@ -91,8 +91,17 @@ class ReceiptReader:
             raise self._not_found(receipt_id)
         return rows[0]
 
-    async def list(self, limit: int, before: str | None = None) -> tuple[Receipt, ...]:
+    async def newest(self) -> Receipt:
+        """The newest receipt of all logs. Raises ReceiptNotFound when there is none, and StoreUnavailable."""
+        found = await self.list(1)
+        if not found:
+            raise ReceiptNotFound(f"There is no receipt in {self._directory}.", remedy="Ask a question first.")
+        return found[0]
+
+    async def list(self, limit: int, before: str | None = None, since_us: int = 0) -> tuple[Receipt, ...]:
         """At most `limit` (1 to 1000) receipts of all logs, newest first; with `before`, those that come after that one in this order.
+
+        None that is older than `since_us`, microseconds since 1970.
 
         Raises:
             ReceiptNotFound: there is no receipt `before`.
@@ -104,11 +113,11 @@ class ReceiptReader:
         found: list[Receipt] = []
         for log in log_ids(self._directory):
             # Order of the whole list: time, then log, then number. Within one log that is (time, number) below the place.
-            where, parameters = "", ()
+            where, parameters = "WHERE time_us >= ?", (since_us,)
             if place is not None:
                 time_us, place_log, seq = place
                 seq_bound = seq if log == place_log else (0 if log > place_log else 2**62)
-                where, parameters = "WHERE (time_us, seq) < (?, ?)", (time_us, seq_bound)
+                where, parameters = f"{where} AND (time_us, seq) < (?, ?)", (since_us, time_us, seq_bound)
             found += await self._rows(log, f"{SELECT_ROWS} {where} ORDER BY time_us DESC, seq DESC LIMIT ?", (*parameters, limit))
         return tuple(sorted(found, key=_order, reverse=True)[:limit])
 

@@ -74,9 +74,10 @@ def _append_record(log: ClaimedLog, old: SigningKey, new: SigningKey, rotation: 
     row = Row.of(statement_facts(parse_own_statement(payload)), envelope)
     _, completed = tree.append(bytes.fromhex(row.hash))
     insert = f"INSERT INTO receipts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - constants only
-    uri = log_uri(log.path, "rw")
     try:
-        with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=LOCK_WAIT_SECONDS)) as database:
+        with contextlib.closing(
+            sqlite3.connect(log_uri(log.path, "rw"), uri=True, isolation_level=None, timeout=LOCK_WAIT_SECONDS)
+        ) as database:
             database.execute("PRAGMA synchronous = FULL")
             database.execute(insert, row.values(completed))
     except sqlite3.Error as error:

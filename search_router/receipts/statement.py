@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from search_router.canonical import MAX_INTEGER, Json, NotPlain, canonical_bytes, canonical_plain, sha256_hex
 from search_router.errors import ReceiptError
-from search_router.receipts.envelope import parse_plain_json, parse_strict_json
+from search_router.receipts.envelope import has_huge_integer, parse_likely_plain, parse_plain_json, parse_strict_json
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://search-router.dev/search-receipt/v1"
@@ -80,7 +80,8 @@ def parse_own_statement(payload: bytes) -> Json:
     Raises:
         ReceiptError: `receipt-with-float` or `receipt-with-huge-integer`: a defect of ours, found before anything is signed.
     """
-    return _OWN_DECODER.decode(payload.decode("utf-8"))
+    decoder = _OWN_DECODER if has_huge_integer(payload) else _OWN_DECODER_OF_SMALL_INTEGERS
+    return decoder.decode(payload.decode("utf-8"))
 
 
 def _refuse_float(text: str) -> float:
@@ -94,6 +95,7 @@ def _bounded_integer(text: str) -> int:
     return number
 
 
+_OWN_DECODER_OF_SMALL_INTEGERS = json.JSONDecoder(parse_float=_refuse_float, parse_constant=_refuse_float)
 _OWN_DECODER = json.JSONDecoder(parse_float=_refuse_float, parse_int=_bounded_integer, parse_constant=_refuse_float)
 
 
@@ -104,6 +106,9 @@ def read_statement(payload: bytes) -> StatementFacts:
         ValueError: not JSON, not the RFC 8785 bytes of itself (so also floats such as 1.0, unsafe integers, lone surrogates), or not a
             search receipt.
     """
+    likely = parse_likely_plain(payload)
+    if likely is not None and canonical_plain(likely) == payload:
+        return statement_facts(likely)
     try:
         # What this house writes is plain, and to see that while reading is faster than to walk through it again.
         statement = parse_plain_json(payload)

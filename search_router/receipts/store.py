@@ -152,9 +152,9 @@ class ReceiptStore:
         """See `ReceiptReader.get`."""
         return await self._reader.get(receipt_id)
 
-    async def list(self, limit: int, before: str | None = None) -> tuple[Receipt, ...]:
+    async def list(self, limit: int, before: str | None = None, since_us: int = 0) -> tuple[Receipt, ...]:
         """See `ReceiptReader.list`."""
-        return await self._reader.list(limit, before)
+        return await self._reader.list(limit, before, since_us)
 
     async def aclose(self) -> None:
         """Take no more, write what stands in line, and stop. Safe to call twice, and from any task."""

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from search_router.errors import KeyUnusable, ReceiptError
+from search_router.plain_files import read_plain
 from search_router.receipts.envelope import Envelope, keyid_of, parse_envelope, pre_authentication_encoding
 from search_router.receipts.statement import KeyRotation, Position, read_statement
 
@@ -148,9 +149,7 @@ def load_public_key(path: Path) -> Ed25519PublicKey:
     """
     remedy = "Name the .pub file that lies beside the signing key."
     try:
-        with path.open("rb") as file:
-            pem = file.read(MAX_PUBLIC_KEY_BYTES)
-        key = load_pem_public_key(pem)
+        key = load_pem_public_key(read_plain(path, MAX_PUBLIC_KEY_BYTES))
     except OSError as error:
         raise KeyUnusable(f"The public key {path} cannot be read: {error.strerror or error}.", remedy=remedy) from error
     except (ValueError, UnsupportedAlgorithm) as error:

@@ -22,9 +22,10 @@ def upgrade_log(path: Path) -> None:
     Raises:
         StoreUnavailable: the log cannot be written, or its receipts have a gap.
     """
-    uri = log_uri(path, "rw")
     try:
-        with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=LOCK_WAIT_SECONDS)) as database:
+        with contextlib.closing(
+            sqlite3.connect(log_uri(path, "rw"), uri=True, isolation_level=None, timeout=LOCK_WAIT_SECONDS)
+        ) as database:
             database.execute("PRAGMA synchronous = FULL")
             database.execute("BEGIN IMMEDIATE")
             database.execute("ALTER TABLE receipts ADD COLUMN nodes BLOB NOT NULL DEFAULT x''")

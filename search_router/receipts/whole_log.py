@@ -156,7 +156,7 @@ class _LogAudit:
         self.log = log
         self._trust = trust
         self._witness_key = witness.key
-        self._coming = iter(witness.notes)
+        self._coming = self._readable(witness.notes)
         self._kinds: set[VerdictKind] = set()
         self._reasons: list[str] = []
         self._problems = 0
@@ -272,6 +272,12 @@ class _LogAudit:
             else:
                 self.awaited = checkpoint
                 return
+
+    def _readable(self, notes: Iterable[Note]) -> Iterator[Note]:
+        try:
+            yield from notes
+        except OSError as error:
+            self.cannot_check(f"Its checkpoints cannot be read: {error.filename or ''}: {error.strerror or error}.")
 
     def end(self) -> None:
         """All rows were read."""

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from search_router.config.state import StatePaths
 from search_router.errors import KeyUnusable, ReceiptNotFound
+from search_router.plain_files import read_plain
 from search_router.receipts.checkpoint import (
     ORIGIN,
     Checkpoint,
@@ -133,9 +134,7 @@ async def verify_some(paths: StatePaths, anchors: Anchors, receipt_ids: Sequence
     reader = ReceiptReader(paths.receipts)
     found: list[Receipt] = [await reader.get(receipt_id) for receipt_id in receipt_ids]
     if last:
-        found += await reader.list(1)
-    if not found:
-        raise ReceiptNotFound(f"There is no receipt in {paths.receipts}.", remedy="Ask a question first.")
+        found.append(await reader.newest())
     response = None if answer is None else {k: v for k, v in dict[str, Any](answer).items() if k not in ABOUT_THE_ANSWER}
     checked: list[Checked] = []
     for receipt in found:
@@ -195,7 +194,7 @@ def _own_keys(paths: StatePaths) -> list[Ed25519PublicKey]:
 def _kept_rotations(paths: StatePaths) -> Iterator[bytes]:
     retired = retired_directory(paths.key)
     for path in sorted(retired.glob("*.rotation.json")) if retired.is_dir() else ():
-        yield path.read_bytes()
+        yield read_plain(path)
 
 
 def _trust_on_first_use(

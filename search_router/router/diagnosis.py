@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from search_router.adapters.registry import reserve_of
 from search_router.config.loader import LoadedConfig, load_config
 from search_router.config.sources import PROJECT_SWITCH
 from search_router.errors import ConfigError, SearchRouterError
@@ -38,7 +39,7 @@ async def diagnose(roots: Sequence[Path], flags: Sequence[str]) -> list[Finding]
         Finding("configuration", True, f"{loaded.version} · {loaded.hash[:12]}"),
         *(Finding("configuration note", True, note) for note in loaded.notes),
     ]
-    for place in await anyio.to_thread.run_sync(inspect_places, loaded.paths):
+    for place in await anyio.to_thread.run_sync(inspect_places, loaded.paths, reserve_of(loaded.config)):
         found = f"{place.path}: {place.fault}" if place.fault else str(place.path)
         findings.append(Finding(f"{place.what} directory" if place.what != "index" else "index", not place.fault, found, place.remedy))
     try:

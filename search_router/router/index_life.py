@@ -89,7 +89,7 @@ class IndexKeeper:
 
         async def refresh(project: Project) -> None:
             try:
-                reports[project.id] = await self._index.refresh(project, nested=self._nested)
+                reports[project.id] = await self._index.refresh(project, nested=self._nested, again=True)
             except ExpertError as error:
                 failures[project.id] = error
 

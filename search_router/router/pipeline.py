@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import Any
 
 from search_router.adapters.base import Expert, Indexed
@@ -15,6 +14,7 @@ from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
 from search_router.config.schema import Config
 from search_router.errors import MAKE_READABLE, ExpertError, RequestError, RequestRejected
+from search_router.router.absence import scope_lack
 from search_router.router.advisers import Advisers, take_advice
 from search_router.router.classify import classify
 from search_router.router.evidence import make_evidence
@@ -114,7 +114,7 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
     """The main path. A request that cannot be run becomes a rejected or declined answer, never an exception."""
     try:
         request, tokens = await _understand(trace, raw)
-        projects = trace.surroundings.workspace.visible(request.scope)
+        projects = _visible(trace.surroundings, request)
         if not projects:
             return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_VISIBLE_PROJECTS)
         start = page_start(request)
@@ -156,6 +156,12 @@ async def _understand(trace: Trace, raw: object) -> tuple[SearchRequest, Questio
         )
         trace.notes += [note] if note else []
     return request, tokens
+
+
+def _visible(around: Surroundings, request: SearchRequest) -> tuple[Project, ...]:
+    """The projects of the request's scope. Raises RequestRejected for a name in it that nobody knows."""
+    declared = [card.languages for card in around.cards.values() if card.languages is not None]
+    return around.workspace.visible(request.scope, frozenset[str]().union(*declared))
 
 
 async def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, projects: tuple[Project, ...]) -> Plan:
@@ -324,13 +330,8 @@ async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Ans
         others = f", and {left_out} are links, unreadable or no plain files" if left_out else ""
         trace.notes.append(f"no file here is searchable: there is none, or an ignore rule matches every one{others}")
         return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_INDEXED_CONTENT, cut=cut)
-    scope = trace.request.scope.path if trace.request else None
-    if scope is not None and not any(_is_below(entry.path, scope) for m in manifests for entry in m.entries):
-        trace.notes.append(f"scope.path {scope[:200]!r}: no searchable file is there, it does not exist or an ignore rule matches it")
+    lack = scope_lack(trace.request.scope, [entry.path for m in manifests for entry in m.entries]) if trace.request else None
+    if lack is not None:
+        trace.notes.append(lack)
         return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_INDEXED_CONTENT, cut=cut)
     return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_MATCHES, cut=cut)
-
-
-def _is_below(path: str, scope: str) -> bool:
-    """Whether a path is the scope's file or lies in its folder."""
-    return PurePosixPath(path).is_relative_to(PurePosixPath(scope))

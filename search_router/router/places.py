@@ -7,7 +7,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from search_router.adapters.local.symbol_store import DerivedStore
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
+from search_router.adapters.local.symbol_store import FILE_NAME, DerivedStore
 from search_router.config.state import StatePaths
 
 
@@ -21,7 +22,7 @@ class Place:
     remedy: str = ""
 
 
-def inspect_places(paths: StatePaths) -> tuple[Place, ...]:
+def inspect_places(paths: StatePaths, reserve: Reserve = DEFAULT_RESERVE) -> tuple[Place, ...]:
     """Home, key, receipts, checkpoints, cache: each tried out as a router would use it, made where missing and written to. Blocks."""
     home = "SEARCH_ROUTER_HOME"
     named = {
@@ -44,7 +45,8 @@ def inspect_places(paths: StatePaths) -> tuple[Place, ...]:
     cache = places[-1]
     if not cache.fault:
         places += [_inspect("cache", below, variables["cache"]) for below in _subdirectories(cache.path)]
-        places += _inspect_index(cache.path)
+    if not cache.fault or os.path.lexists(cache.path / FILE_NAME):  # what cannot be written may still be read
+        places += _inspect_index(cache.path, reserve)
     return tuple(places)
 
 
@@ -92,10 +94,12 @@ def _subdirectories(directory: Path) -> list[Path]:
         return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
 
 
-def _inspect_index(cache: Path) -> list[Place]:
+def _inspect_index(cache: Path, reserve: Reserve) -> list[Place]:
     """What the index's own file says when it is opened: it works from memory when it cannot be, so nobody else would notice."""
-    store = DerivedStore(cache)
+    store = DerivedStore(cache, reserve=reserve)
+    store.note_space()
     store.load(())
     store.stamps(cache)
     store.close()
-    return [Place("index", store.path, note, f"Move {store.path} away; it is built anew.") for note in store.notes]
+    remedy = f"Move {store.path} away; it is built anew."
+    return [Place("index", store.path, note, remedy if store.failed else "") for note in store.notes]

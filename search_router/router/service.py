@@ -49,6 +49,7 @@ from search_router.router.render import render_answer, render_fetch, render_regi
 from search_router.router.request import parse_fetch, question_of
 from search_router.router.seal import Caller, Sealer, Used
 from search_router.router.workspace import Workspace, discover_workspace
+from search_router.router.workspace_watch import WorkspaceWatch
 from search_router.schema import Answer, ConfigRef, ErrorReport, Health, SearchRequest, Status
 from search_router.telemetry.opening import open_telemetry
 
@@ -70,6 +71,7 @@ class Router:
         build: BuildRef,
         notes: tuple[str, ...],
         enrichment: Enrichment,
+        watch: WorkspaceWatch,
         advisers: Advisers | None = None,
         observer: Observer = NOBODY,
     ) -> None:
@@ -83,6 +85,7 @@ class Router:
         self.receipts = store
         self.enrichment = enrichment
         self.advisers = advisers if advisers is not None else Advisers()
+        self._watch = watch
         self._sealer = sealer
         self.sources = SourceReader(experts.index.definitions if experts.has(SymbolsConfig) else None)
         self._health = HealthWatch(experts, workspace.projects)
@@ -124,6 +127,7 @@ class Router:
         view = copy.copy(self)
         if roots:
             view.workspace = await discover_workspace(self.loaded.config.workspace, roots)
+            view._watch = WorkspaceWatch(self.loaded.config.workspace, roots)
             view.notes = (*self.loaded.notes, *view.workspace.notes)
         view.notes = (*view.notes, note) if note else view.notes
         view._answer_notes = (*self._answer_notes, note) if note else self._answer_notes
@@ -250,7 +254,19 @@ class Router:
         """The registry as text."""
         return render_registry(answer)
 
+    async def _renew_workspace(self) -> None:
+        """Take in repositories that have come below the roots, and let go of those that went."""
+        found = await self._watch.renewed(self.workspace)
+        if found is None:
+            return
+        old, self._health = self._health, HealthWatch(self.experts, found.projects)
+        self.notes = (*(n for n in self.notes if n not in self.workspace.notes), *found.notes)
+        self.workspace = found
+        self._libraries = (0.0, frozenset())
+        await old.aclose()
+
     async def _surroundings(self) -> Surroundings:
+        await self._renew_workspace()
         return Surroundings(
             config=self.loaded.config,
             config_ref=self.config_ref,
@@ -324,7 +340,8 @@ async def open_router(
         sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
         enrichment = Enrichment(loaded, key, experts.cards, secrets.token_hex(8))
         stack.push_async_callback(enrichment.aclose)
-        router = Router(loaded, workspace, experts, sealer, store, build, notes, enrichment, advisers, observer)
+        watch = WorkspaceWatch(loaded.config.workspace, paths)
+        router = Router(loaded, workspace, experts, sealer, store, build, notes, enrichment, watch, advisers, observer)
         stack.push_async_callback(router.aclose)
         yield router
 

@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from search_router.adapters.local.gitfiles import head_now
+from search_router.adapters.local.languages import LANGUAGES, language_of
 from search_router.adapters.local.survey import Survey, survey_directory
 from search_router.config.schema import WorkspaceConfig
 from search_router.errors import ExpertError, FieldProblem, RequestRejected, WorkspaceError
@@ -39,11 +40,13 @@ class Workspace:
     groups: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...] = ()
 
-    def visible(self, scope: Scope) -> tuple[Project, ...]:
+    def visible(self, scope: Scope, languages: Collection[str] = ()) -> tuple[Project, ...]:
         """The projects that a scope leaves; empty when its project is not in its group. A path or language prunes files, not projects.
 
+        `languages` are names that experts know beyond those that we know files of.
+
         Raises:
-            RequestRejected: `unknown-project` or `unknown-group`, with the nearest names that exist.
+            RequestRejected: `unknown-project`, `unknown-group` or `unknown-language`, with the names that exist.
         """
         ids = [project.id for project in self.projects]
         problems: list[FieldProblem] = []
@@ -53,6 +56,8 @@ class Workspace:
         if scope.group is not None and scope.group not in self.groups:
             message = f"no group is called {scope.group!r}; {_nearest('groups', scope.group, self.groups)}"
             problems.append(FieldProblem("scope.group", "unknown-group", message))
+        if scope.language is not None and scope.language not in LANGUAGES and scope.language not in languages:
+            problems.append(FieldProblem("scope.language", "unknown-language", _no_language(scope.language, {*LANGUAGES, *languages})))
         if problems:
             raise RequestRejected(tuple(problems), remedy="Use one of these names, or leave the field out to search the whole workspace.")
         return tuple(
@@ -227,3 +232,11 @@ def _checked_groups(groups: Mapping[str, tuple[str, ...]], ids: list[str]) -> di
 def _nearest(what: str, wanted: str, known: Sequence[str] | Mapping[str, object]) -> str:
     names = difflib.get_close_matches(wanted, list(known), n=NEAREST, cutoff=0.0)
     return f"nearest of {len(known)} {what}: {', '.join(names)}" if names else f"there are no {what}"
+
+
+def _no_language(wanted: str, known: Collection[str]) -> str:
+    """What is said of a language that nobody knows; `js` and `Python` are understood well enough to name what was meant."""
+    lower = wanted.lower()
+    meant = lower if lower in known else language_of(f"x.{lower}") or next(iter(difflib.get_close_matches(lower, sorted(known), n=1)), None)
+    hint = f"did you mean {meant}? Known are" if meant else "known are"
+    return f"no language is called {wanted!r}; {hint} {', '.join(sorted(known))}"

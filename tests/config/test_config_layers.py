@@ -221,7 +221,7 @@ def test_the_argument_names_the_user_file_before_the_environment_does(desk: Desk
 def test_a_project_file_that_is_no_regular_file_is_refused_without_waiting(desk: Desk) -> None:
     os.mkfifo(desk.project_file)
     (problem,) = desk.problems()
-    assert (problem.source, problem.message) == (str(desk.project_file), "cannot be read: not a regular file")
+    assert (problem.source, problem.message) == (str(desk.project_file), "cannot be read: it is a named pipe and not a plain file")
 
 
 def test_a_root_that_does_not_exist_has_no_project_file(desk: Desk) -> None:

@@ -252,6 +252,10 @@ async def test_lists_show_all_logs_newest_first_and_go_on_where_they_stopped(tmp
             assert len(page) <= 2
             pages += page
             before = page[-1]
+        middle = everything[3].time_us
+        assert [r.id for r in await one.list(100, since_us=middle)] == [r.id for r in everything if r.time_us >= middle]
+        later = await one.list(100, before=everything[0].id, since_us=middle)
+        assert [r.id for r in later] == [r.id for r in everything[1:] if r.time_us >= middle]
 
     assert [(receipt.time_us, receipt.log) for receipt in everything] == sorted(((r.time_us, r.log) for r in everything), reverse=True)
     assert len({receipt.time_us for receipt in everything}) < 7  # some share a time, so the pages had to tell them apart

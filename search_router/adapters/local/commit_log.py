@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_router.adapters.local.commit_stream import Commit
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.history_question import tokens_of
+from search_router.plain_files import check_database
 
 FORMAT_VERSION = 2
 """Part of the file's name: another version of this table or of the tokens is another file."""
@@ -71,18 +73,24 @@ class StoredCommit:
     is_merge: bool
 
 
+class NoRoom(sqlite3.OperationalError):
+    """The disk has only the reserve left, which is not for caches."""
+
+
 class CommitLog:
     """The table. `path` None keeps it in memory; another table of the same file may be open elsewhere at the same time."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, reserve: Reserve = DEFAULT_RESERVE) -> None:
         """Open or create it.
 
         Raises:
-            sqlite3.Error: the file is damaged, locked or cannot be written; so does every other method.
+            sqlite3.Error: the file is damaged, locked or cannot be written; so does every other method. `NoRoom` where it would grow.
             OSError: its directory cannot be made.
         """
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            check_database(path)
+        self._path_on_disk, self._reserve = path, reserve
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path or ":memory:", timeout=LOCK_SECONDS, check_same_thread=False, isolation_level=None)
         try:
@@ -107,6 +115,8 @@ class CommitLog:
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
+        if self._path_on_disk is not None and (lack := self._reserve.lack(self._path_on_disk)):
+            raise NoRoom(lack)
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield

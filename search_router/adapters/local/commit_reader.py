@@ -16,9 +16,10 @@ from pathlib import Path
 
 import anyio
 
-from search_router.adapters.local.commit_log import FORMAT_VERSION, CommitLog, Reading
+from search_router.adapters.local.commit_log import FORMAT_VERSION, CommitLog, NoRoom, Reading
 from search_router.adapters.local.commit_stream import FORMAT, HEADER, Record, RecordParser, commit_of
 from search_router.adapters.local.commit_summary import ARGUMENTS, SummaryParser
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.git_stream import stream_git
 from search_router.adapters.local.gitfiles import common_dir, find_git_dir
@@ -145,7 +146,7 @@ class _Pursuit:
 class CommitReader:
     """One project's commits. `rows` and `alive` grow while a reading runs; `log` is where their data is."""
 
-    def __init__(self, root: Path, max_commits: int, cache_dir: Path) -> None:
+    def __init__(self, root: Path, max_commits: int, cache_dir: Path, reserve: Reserve = DEFAULT_RESERVE) -> None:
         self.root = root
         self.log: CommitLog | None = None
         self.rows: array[int] = array("I")
@@ -157,6 +158,7 @@ class CommitReader:
         self._summary: _Pursuit | None = None
         self._max_commits = max_commits
         self._cache_dir = cache_dir
+        self._reserve = reserve
         self._place: tuple[Path, str, frozenset[str]] | None = None
         self._head: Head | None = None  # what `rows` follow, or are on the way to
         self._pursuit: _Pursuit | None = None
@@ -244,7 +246,7 @@ class CommitReader:
         self._place, self.rows, self.alive = place, array("I"), set()
         self.is_partial_clone = await is_partial_clone(self.root)
         # A shallow clone's oldest commits seem to add everything; such rows must never be shared with a full clone.
-        self.log = await anyio.to_thread.run_sync(CommitLog, None if head.is_shallow else self._store(head))
+        self.log = await anyio.to_thread.run_sync(CommitLog, None if head.is_shallow else self._store(head), self._reserve)
 
     def _store(self, head: Head) -> Path:
         name = hashlib.sha256(f"{head.common_dir}\0{head.prefix}\0{self.is_partial_clone}".encode("utf-8", "surrogateescape")).hexdigest()[
@@ -256,6 +258,9 @@ class CommitReader:
         if self.log is not None:
             self.log.close()
         self.log, self.rows, self.alive = CommitLog(None), array("I"), set()
+        if isinstance(error, NoRoom):
+            self.store_note = f"Nothing more is kept in the history cache {self._cache_dir}: {error}. Commits are read into memory."
+            return
         self.store_note = (
             f"The history cache in {self._cache_dir} cannot be used ({error}); commits are read into memory for this process. "
             "Delete the cache, or make its directory writable."

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_words import IDENTIFIER, parts_of, question_words
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.docs_entries import Entry
 from search_router.adapters.local.docs_installed import ENTRIES_VERSION, Library, find_libraries, pack_entries, read_entries, unpack_entries
 from search_router.adapters.local.docs_locked import Locked, compare_name, read_locked
@@ -46,10 +47,17 @@ class DocsExpert:
         environ: where VIRTUAL_ENV, GOMODCACHE, GOPATH, CARGO_HOME and HOME are looked up.
     """
 
-    def __init__(self, expert_id: str, config: DocsConfig, cache_dir: Path, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        expert_id: str,
+        config: DocsConfig,
+        cache_dir: Path,
+        environ: Mapping[str, str] | None = None,
+        reserve: Reserve = DEFAULT_RESERVE,
+    ) -> None:
         self._config = config
         self._environ = os.environ if environ is None else environ
-        self._store = DerivedStore(cache_dir)
+        self._store = DerivedStore(cache_dir, reserve=reserve)
         self._known: dict[Path, tuple[float, Locked, list[Library]]] = {}
         self._texts: dict[str, LibraryText] = {}
         self._reading: dict[str, asyncio.Task[LibraryText]] = {}

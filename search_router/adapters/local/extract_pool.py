@@ -22,6 +22,8 @@ from search_router.errors import ExpertError
 
 FILE_SECONDS: Final = 30.0
 """A child that owes an answer for longer is stuck: the limits of extraction itself are far below."""
+SLOW_SECONDS: Final = 0.5
+"""A file that a child has been reading for so long is one of the slow ones."""
 MAX_DEATHS: Final = 3
 """So many children may die in one go; then what is left is given up, and named."""
 
@@ -73,6 +75,8 @@ class ExtractPool:
         self._unstartable: ExpertError | None = None
         self._complete = False
         self._working = 0
+        self.broken_off: list[WantedFile] = []
+        """What children had been reading for SLOW_SECONDS when the pool was left."""
         self._changed = anyio.Event()
 
     async def run(self, wanted: list[WantedFile], *, workers: int) -> tuple[LeftOut, ...]:
@@ -172,8 +176,14 @@ class ExtractPool:
                     return
                 await self._changed.wait()
                 continue
-            with anyio.fail_after(FILE_SECONDS):
-                outcome = await _receive(answers)
+            began = anyio.current_time()
+            try:
+                with anyio.fail_after(FILE_SECONDS):
+                    outcome = await _receive(answers)
+            except anyio.get_cancelled_exc_class():
+                if anyio.current_time() - began >= SLOW_SECONDS:
+                    self.broken_off.append(in_flight[0])
+                raise
             if outcome.path != in_flight[0].path:
                 raise ValueError("an answer for another file")
             await self._deliver(outcome)

@@ -12,6 +12,7 @@ import anyio
 
 from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.commit_reader import read_head
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.git import run_git
 from search_router.adapters.local.project_history import Answer, ProjectHistory
 from search_router.config.schema import HistoryConfig
@@ -26,9 +27,10 @@ PROJECTS_AT_ONCE = 2
 class HistoryExpert:
     """Implements the Expert protocol over git. Needs asyncio: reading goes on in tasks of its own, which `aclose` ends."""
 
-    def __init__(self, id: str, config: HistoryConfig, cache_dir: Path) -> None:  # noqa: A002 - the card calls it id
+    def __init__(self, id: str, config: HistoryConfig, cache_dir: Path, reserve: Reserve = DEFAULT_RESERVE) -> None:  # noqa: A002 - the card calls it id
         self._config = config
         self._cache_dir = cache_dir
+        self._reserve = reserve
         self._histories: dict[Path, ProjectHistory] = {}
         self._card = embedded_card(id, config)
 
@@ -61,7 +63,7 @@ class HistoryExpert:
 
     def _history(self, project: Project) -> ProjectHistory:
         if project.root not in self._histories:
-            self._histories[project.root] = ProjectHistory(project.root, self._config, self._cache_dir)
+            self._histories[project.root] = ProjectHistory(project.root, self._config, self._cache_dir, self._reserve)
         return self._histories[project.root]
 
     async def health(self, projects: tuple[Project, ...]) -> Health:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from search_router.adapters.local.edge_packing import raw_edges
+from search_router.adapters.local.store_opening import open_to_read
 from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload
 from search_router.adapters.local.symbol_state import current_names
-from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
+from search_router.adapters.local.symbol_store import BUSY_MS, Derived, DerivedKey, DerivedStore
 
 DAY_SECONDS: Final = 86_400
 _PIECES: Final = ("", "-wal", ".damaged")
@@ -27,7 +28,10 @@ _TOLD_PROBLEMS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class StoreSummary:
-    """The store as it is: `outdated` rows were made by another version, `unused` ones are of contents that no known work tree has."""
+    """The store as it is: `outdated` rows were made by another version, `unused` ones are of contents that no known work tree has.
+
+    `state` is `in use`, `read-only` or `unusable`: then the counts say nothing, and the store's notes say why.
+    """
 
     path: Path
     bytes: int
@@ -35,6 +39,7 @@ class StoreSummary:
     outdated: int
     unused: int
     roots: tuple[tuple[Path, int], ...]
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +81,11 @@ def summarise_store(store: DerivedStore) -> StoreSummary:
         ours = {kind for kind, _ in current}
         outdated = sum(count for kind, version, count in names if kind in ours and (kind, version) not in current)
         counted = tuple((Path(os.fsdecode(root)), files) for root, files in roots)
-        return StoreSummary(store.path, bytes_on_disk(store), sum(count for *_, count in names), outdated, unused, counted)
+        state = "read-only" if store.is_read_only else "in use"
+        return StoreSummary(store.path, bytes_on_disk(store), sum(count for *_, count in names), outdated, unused, counted, state)
 
-    return store.run(read, StoreSummary(store.path, bytes_on_disk(store), 0, 0, 0, ()))
+    store.note_space()
+    return store.run(read, StoreSummary(store.path, bytes_on_disk(store), 0, 0, 0, (), "unusable"))
 
 
 def collect_unused(store: DerivedStore, *, unused_days: int) -> Collected | None:
@@ -107,10 +114,10 @@ def collect_unused(store: DerivedStore, *, unused_days: int) -> Collected | None
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return deleted, connection.execute("SELECT count(*) FROM derived").fetchone()[0]
 
-    done = store.run(collect, None)
+    done = store.run(collect, None, writes=True)
     if done is None:
         return None
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError, PermissionError):  # it may not be ours: what lay there was moved, too
         store.path.with_name(f"{store.path.name}.damaged").unlink()
     return Collected(*done, before, bytes_on_disk(store))
 
@@ -133,13 +140,11 @@ def damaged_rows(store: DerivedStore) -> tuple[int, tuple[DerivedKey, ...]]:
 
 def integrity_problems(store: DerivedStore) -> tuple[str, ...]:
     """What SQLite says of its file, read without touching it; empty for a sound file, or none at all."""
-    if not store.path.exists():
+    if not os.path.lexists(store.path):
         return ()
     try:
-        with contextlib.closing(sqlite3.connect(f"{store.path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        with contextlib.closing(open_to_read(store.path, busy_ms=BUSY_MS)) as connection:
             rows: Iterable[tuple[str]] = connection.execute(f"PRAGMA integrity_check({_TOLD_PROBLEMS})").fetchall()
-            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error as error:
         return (str(error),)
-    missing = sorted({"derived", "seen"} - names)
-    return (*(text for (text,) in rows if text != "ok"), *(f"there is no table {name}" for name in missing))
+    return tuple(text for (text,) in rows if text != "ok")

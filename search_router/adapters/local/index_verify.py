@@ -14,6 +14,7 @@ from search_router.adapters.local.index_care import damaged_rows, integrity_prob
 from search_router.adapters.local.languages import text_language
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.manifest import read_manifest
+from search_router.adapters.local.store_opening import is_writable
 from search_router.adapters.local.symbol_state import derived_key
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
 from search_router.schema import Project
@@ -21,7 +22,10 @@ from search_router.schema import Project
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found. `compared` files were derived again, `different` are those whose row says something else."""
+    """What was found. `compared` files were derived again, `different` are those whose row says something else.
+
+    `repaired` says that it was asked for and could be done; `repairable`, that it can be.
+    """
 
     problems: tuple[str, ...]
     rows: int
@@ -29,6 +33,7 @@ class Verified:
     compared: int
     different: tuple[str, ...]
     repaired: bool
+    repairable: bool = True
 
     @property
     def sound(self) -> bool:
@@ -50,8 +55,11 @@ async def verify_index(
     if problems:
         if repair:
             await anyio.to_thread.run_sync(store.set_aside, problems[0])
-        return Verified(problems, 0, (), 0, (), repair)
+        can = await anyio.to_thread.run_sync(is_writable, store.path.parent)
+        return Verified(problems, 0, (), 0, (), repair and not store.failed, can)
     rows, damaged = await anyio.to_thread.run_sync(damaged_rows, store)
+    if store.failed:
+        return Verified(("the store cannot be used, so nothing was checked",), 0, (), 0, (), False, False)
     compared, wrong = 0, dict[DerivedKey, str]()
     nested = tuple(project.root for project in projects)
     for project in projects:
@@ -65,7 +73,8 @@ async def verify_index(
         wrong |= {key: f"{project.id}: {path}" for key, path in different.items() if key not in damaged}
     if repair and (damaged or wrong):
         await anyio.to_thread.run_sync(store.drop, (*damaged, *wrong))
-    return Verified((), rows, damaged, compared, tuple(sorted(wrong.values())), repair)
+    can = not (store.is_read_only or store.failed)
+    return Verified((), rows, damaged, compared, tuple(sorted(wrong.values())), repair and can, can)
 
 
 async def _compare(project: Project, wanted: list[WantedFile], store: DerivedStore, max_bytes: int) -> tuple[int, dict[DerivedKey, str]]:

@@ -19,6 +19,7 @@ import anyio
 
 from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_words import question_words
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.index_readiness import UNREAD
 from search_router.adapters.local.manifest import LeftOut
 from search_router.adapters.local.symbol_store import DerivedStore
@@ -52,7 +53,9 @@ class KnowledgeExpert:
         *,
         today: Callable[[], datetime.date] = datetime.date.today,
         reranker: Reranker | None = None,
+        reserve: Reserve = DEFAULT_RESERVE,
     ) -> None:
+        self._reserve = reserve
         self._config = config
         self._cache_dir = cache_dir
         self._today = today
@@ -124,7 +127,7 @@ class KnowledgeExpert:
         if self._index is None:
             from search_router.adapters.local.knowledge_index import KnowledgeIndex
 
-            self._index = KnowledgeIndex(DerivedStore(self._cache_dir), max_file_bytes=self._config.max_file_bytes)
+            self._index = KnowledgeIndex(DerivedStore(self._cache_dir, reserve=self._reserve), max_file_bytes=self._config.max_file_bytes)
         return self._index
 
     async def _bring_up(self, index: KnowledgeIndex, call: ExpertCall) -> tuple[dict[str, ShelfReport], dict[str, ExpertError]]:

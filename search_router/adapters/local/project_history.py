@@ -12,6 +12,7 @@ import anyio
 
 from search_router.adapters.local.commit_log import CommitLog, StoredCommit
 from search_router.adapters.local.commit_reader import CommitReader, Head, HeadWatch
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.history_question import Aspect, asks_for_commit, aspect_of, code_terms, file_terms, message_tokens
 from search_router.adapters.local.history_rank import LIST_LENGTH, Found, rank_commits
 from search_router.adapters.local.pickaxe import Ground, Needle, Scan, ScanCache, search_changes
@@ -56,9 +57,9 @@ class _Search:
 class ProjectHistory:
     """Owns the reader and the remembered scans of one project root."""
 
-    def __init__(self, root: Path, config: HistoryConfig, cache_dir: Path) -> None:
+    def __init__(self, root: Path, config: HistoryConfig, cache_dir: Path, reserve: Reserve = DEFAULT_RESERVE) -> None:
         self._config = config
-        self._reader = CommitReader(root, config.max_commits, cache_dir)
+        self._reader = CommitReader(root, config.max_commits, cache_dir, reserve)
         self._watch = HeadWatch(root)
         self._places: tuple[array[int], dict[int, int]] | None = None
         self._scans = ScanCache()

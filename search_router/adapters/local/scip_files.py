@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from search_router.adapters.local.textfile import decode_path
+from search_router.plain_files import read_plain
 from search_router.schema import Project
 
 INDEX_NAME: Final = "index.scip"
@@ -77,8 +78,7 @@ def sidecar_of(index: Path) -> Path:
 def read_sidecar(index: Path) -> tuple[SideCar | None, str | None]:
     """(side-car, what is wrong with it). None and None where there is none. Blocks."""
     try:
-        with sidecar_of(index).open("rb") as stream:
-            data = stream.read(MAX_SIDECAR + 1)
+        data = read_plain(sidecar_of(index), MAX_SIDECAR + 1)
     except FileNotFoundError:
         return None, None
     except OSError as error:

@@ -24,6 +24,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.git import run_git
 from search_router.adapters.local.gitfiles import head_now
 from search_router.adapters.local.manifest import read_manifest
@@ -62,13 +63,19 @@ def find_program() -> Path | None:
 
 
 async def index_python(
-    project: Project, cache_dir: Path, *, seconds: float, nested: Sequence[Path] = (), program: Path | None = None
+    project: Project,
+    cache_dir: Path,
+    *,
+    seconds: float,
+    nested: Sequence[Path] = (),
+    program: Path | None = None,
+    reserve: Reserve = DEFAULT_RESERVE,
 ) -> IndexMade | None:
     """Index the project's Python files as they are now with `program` or the ty-scip that is there; None where it has none.
 
     Raises:
-        ExpertError: `unconfigured` without ty-scip; `timeout`; `crashed` when it failed; `index-missing` when it wrote no document; what
-            git raises.
+        ExpertError: `unconfigured` without ty-scip; `unavailable` where the disk has no room; `timeout`; `crashed` when it failed;
+            `index-missing` when it wrote no document; what git raises.
     """
     began = time.monotonic()
     program = program or find_program()
@@ -80,6 +87,8 @@ async def index_python(
         return None
     commit, dirty = await _commit_of(project)
     target = cached_index(cache_dir, project.root)
+    if lack := reserve.lack(target):
+        raise ExpertError(FailureClass.UNAVAILABLE, f"No index is written to {target.parent}: {lack}.")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _scratch(target.parent) as scratch:
         started_ns = time.time_ns()

@@ -114,7 +114,7 @@ async def _survey_tree(root: Path, tree: _Tree, submodules: bool) -> Survey:
 
 async def _survey_plain(root: Path, notes: tuple[str, ...]) -> Survey:
     # The one step that may take long (a slow file system): it only reads, so it may be left behind when the deadline passes.
-    found, complete = await anyio.to_thread.run_sync(_nested_repositories, root, abandon_on_cancel=True)
+    found, complete = await anyio.to_thread.run_sync(nested_repositories, root, abandon_on_cancel=True)
     if not complete:
         notes += (f"{root}: only its first {MAX_SCANNED} directories were looked at for repositories; name further ones as roots.",)
     return Survey(root, "directory", root, below=_only_below(root, found), notes=notes)
@@ -179,7 +179,7 @@ def _checked_out(top: Path, values: list[str]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _nested_repositories(root: Path) -> tuple[list[Path], bool]:
+def nested_repositories(root: Path) -> tuple[list[Path], bool]:
     """(directories below `root` that hold a `.git`, whether all was looked at), not through links, hidden or vendored directories."""
     found: list[Path] = []
     level, scanned = [root], 0

@@ -24,6 +24,7 @@ from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.quiet_tree import QuietTree
+from search_router.adapters.local.slow_files import BIG_BYTES
 from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload, unpack_syntax
 from search_router.adapters.local.symbol_refresh import Refresh
 from search_router.adapters.local.symbol_state import KnownFiles, ProjectSymbols, RefreshReport, derived_key
@@ -92,11 +93,14 @@ class SymbolIndex:
         state = self._state(project)
         return Progress((state.total or 0) - state.waiting, state.total)
 
-    async def refresh(self, project: Project, *, nested: tuple[Path, ...] = (), words: Container[str] = ()) -> RefreshReport:
+    async def refresh(
+        self, project: Project, *, nested: tuple[Path, ...] = (), words: Container[str] = (), again: bool = False
+    ) -> RefreshReport:
         """Bring the project up to date with its files as they are now, and say what was done.
 
         To be cancelled here is only to leave: the refresh goes on in its own task until `aclose`. `nested` as for `read_manifest`;
-        of many new files those come first whose paths have one of these index words.
+        of many new files those come first whose paths have one of these index words. With `again`, also files that were set aside because
+        reading them came to no end.
 
         Raises:
             ExpertError: git or the extraction cannot be run, or the index was closed.
@@ -108,7 +112,7 @@ class SymbolIndex:
         if run is None or run.task is None or run.begun:
             before, run = run, _Run()
             self._runs[project.root] = run
-            run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, words, run, before))
+            run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, words, again, run, before))
             run.task.add_done_callback(_retrieve)
         try:
             return await asyncio.shield(run.task)
@@ -136,6 +140,8 @@ class SymbolIndex:
                 return unpack_syntax(split_payload(stored.payload)[0]).definitions
             except DamagedPayload:
                 self.store.note_damaged_row()
+        if await anyio.to_thread.run_sync(_is_big, project.root, path):
+            return None  # a child reads it for the index; a thread of ours would hold everybody up
         read = await anyio.to_thread.run_sync(lambda: read_syntax(project.root, path, language, max_bytes=self.max_file_bytes))
         if isinstance(read, LeftOut) or read.reason or read.blob != blob:
             return None
@@ -164,7 +170,7 @@ class SymbolIndex:
         return self._projects.setdefault(project.root, ProjectSymbols())
 
     async def _refresh(
-        self, project: Project, nested: tuple[Path, ...], words: Container[str], run: _Run, before: _Run | None
+        self, project: Project, nested: tuple[Path, ...], words: Container[str], again: bool, run: _Run, before: _Run | None
     ) -> RefreshReport:
         if before is not None and before.task is not None and not before.task.done():
             await asyncio.wait([before.task])
@@ -177,6 +183,7 @@ class SymbolIndex:
             max_bytes=self.max_file_bytes,
             workers=self._workers,
             extracting=self._extracting,
+            again=again,
         )
         state = self._state(project)
         if state.quiet is None:
@@ -195,6 +202,13 @@ class SymbolIndex:
             state = self._state(project)
             self._watch.follow(project, nested, _AnyOf(state.seen, state.other))
         return report
+
+
+def _is_big(root: Path, path: str) -> bool:
+    try:
+        return (root / path).stat().st_size > BIG_BYTES
+    except (OSError, ValueError):
+        return False
 
 
 class _AnyOf:

@@ -6,8 +6,10 @@ for many files extraction in child processes. Tables change on the event loop on
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -19,10 +21,11 @@ import anyio.to_thread
 from search_router.adapters.local.changed_files import few_first, identify_file, in_order, short_slices
 from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
 from search_router.adapters.local.extract_worker import ReadSyntax, read_syntax
-from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
+from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, TIMED_OUT
 from search_router.adapters.local.languages import language_of, text_language
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.manifest import Manifest, read_manifest
+from search_router.adapters.local.slow_files import BIG_BYTES, SlowFiles, is_set_aside
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_state import (
     Changed,
@@ -44,6 +47,8 @@ MANY_BYTES: Final = 4 * 2**20
 NO_STAMP: Final = FileStamp(-1, 0, 0)
 """Kept for a file that will be read again, so that the store knows which contents are in use."""
 
+SAVE_SECONDS: Final = 1.0
+"""What was extracted is on disk after so long at the latest: a process may be killed at any moment."""
 _BATCH = 128
 
 
@@ -53,6 +58,7 @@ class Refresh:
     Args:
         known: every indexed file of the process by its key, so that equal bytes are found wherever they are.
         extracting: held while child processes run, so that projects do not multiply them.
+        again: what was set aside because reading it came to no end is read again.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class Refresh:
         max_bytes: int,
         workers: int,
         extracting: anyio.Lock,
+        again: bool = False,
     ) -> None:
         self._project = project
         self._state = state
@@ -79,6 +86,9 @@ class Refresh:
         self._seen: dict[str, tuple[FileStamp, str]] = {}
         self._groups: dict[str, list[Identified]] = {}
         self._pending: dict[DerivedKey, str] = {}
+        self._slow = SlowFiles(store, again=again)
+        self._last: list[Changed] = []
+        self._saved_at = time.monotonic()
 
     async def run(self, nested: tuple[Path, ...], words: Container[str] = ()) -> RefreshReport:
         """Do it; of many files those first whose paths have one of these index words.
@@ -100,7 +110,12 @@ class Refresh:
             state.table.remove(path)
             del state.seen[path]
         state.waiting = len(changed)
-        await self._bring_in(in_order(changed, words) if len(changed) > MANY_FILES else changed)
+        try:
+            await self._bring_in(in_order(changed, words) if len(changed) > MANY_FILES else changed)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):  # what was done is not done again, by whoever has only a moment like us
+                await self._save_rows()
+            raise
         del kept
         await self._save([*gone, *(path for path in state.stamps or () if path not in state.seen)])
         state.stamps = {}  # from here on `seen` knows more
@@ -142,28 +157,59 @@ class Refresh:
 
     async def _bring_in(self, changed: list[Changed]) -> None:
         """Each file from the cheapest place; while children extract the first ones, the next are identified."""
+        pool = ExtractPool(self._project.root, self._max_bytes, self._deliver)
+        try:
+            await self._bring_in_by(pool, changed)
+        finally:
+            for wanted in pool.broken_off:
+                with anyio.CancelScope(shield=True):
+                    await self._note_in_vain(self._groups.get(wanted.path, ()), "reading it was broken off")
+
+    async def _bring_in_by(self, pool: ExtractPool, changed: list[Changed]) -> None:
+        """The pool is opened when there is enough for it. What was tried in vain before comes last."""
+        is_open = False
         async with AsyncExitStack() as stack:
-            pool: ExtractPool | None = None
             held: list[Changed] = []
+
+            async def open_pool() -> None:
+                nonlocal is_open
+                await stack.enter_async_context(self._extracting)
+                await stack.enter_async_context(pool.open(self._workers))
+                is_open = True
+
             for start in range(0, len(changed), _BATCH):
                 new = self._distinct(await self._reuse(await self._identify(changed[start : start + _BATCH])))
                 held += new
-                if pool is None and (len(held) > MANY_FILES or sum(each.stamp.size for each in held) > MANY_BYTES):
-                    await stack.enter_async_context(self._extracting)
-                    pool = ExtractPool(self._project.root, self._max_bytes, self._deliver)
-                    await stack.enter_async_context(pool.open(self._workers))
-                    first = few_first(held)
-                    pool.put(WantedFile(each.path, each.language) for each in held[len(first) :])
+                big = [each for each in held if each.stamp.size > BIG_BYTES]
+                if not is_open and (big or len(held) > MANY_FILES or sum(each.stamp.size for each in held) > MANY_BYTES):
+                    await open_pool()
+                    first = few_first([each for each in held if each.stamp.size <= BIG_BYTES])
+                    here = {each.path for each in first}
+                    pool.put(WantedFile(each.path, each.language) for each in held if each.path not in here)
                     held = []
                     await self._extract_here(first)  # while the children start
-                if pool is not None:
+                if is_open:
                     pool.put(WantedFile(each.path, each.language) for each in held)
                     held = []
-            if pool is None:
-                await self._extract_here(held)
-                return
-            for left in await pool.finish():
-                self._missing += [LeftOut(each.changed.path, left.reason) for each in self._groups.pop(left.path)]
+            await self._extract_here(held)
+            if self._last and not is_open:
+                await open_pool()
+            if is_open:
+                pool.put(WantedFile(each.path, each.language) for each in self._last)
+                for left in await pool.finish():
+                    await self._give_up(self._groups.pop(left.path), left.reason)
+
+    async def _give_up(self, group: Sequence[Identified], reason: str) -> None:
+        """A file that the extraction itself could not be done for: tried again next time, unless that was often enough."""
+        said = await self._note_in_vain(group, reason)
+        for each in group:
+            if said is None:
+                self._missing.append(LeftOut(each.changed.path, reason))
+            else:
+                self._take_identified(each, said)
+
+    async def _note_in_vain(self, group: Sequence[Identified], reason: str) -> str | None:
+        return await self._slow.tried_in_vain(group[0], reason) if group else None
 
     async def _identify(self, changed: list[Changed]) -> list[Identified]:
         """The blob id of each file: from a stamp that still holds, else from its bytes."""
@@ -212,14 +258,17 @@ class Refresh:
         to_parse: list[Identified] = []
         for each in unknown:
             key, reason = derived_key(each.changed.language, each.blob), rows.get(reason_key(each.changed.language, each.blob))
+            said = "" if reason is None else reason.payload.decode("utf-8", "replace")
             file = self._unpack(each, rows[key]) if key in rows else None
             if file is not None:
                 await self._put(each, file)
-            elif reason is not None:
-                self._take_identified(each, reason.payload.decode("utf-8", "replace"))
+            elif reason is not None and not (self._slow.again and is_set_aside(said)):
+                self._take_identified(each, said)
             else:
                 to_parse.append(each)
-        return to_parse
+        slow = await self._slow.among(to_parse)
+        self._last += self._distinct([each for each in to_parse if each.changed.path in slow])
+        return [each for each in to_parse if each.changed.path not in slow]
 
     def _distinct(self, to_parse: list[Identified]) -> list[Changed]:
         """The files to extract, one for each distinct content; its equals wait in its group."""
@@ -236,19 +285,36 @@ class Refresh:
         return new
 
     async def _extract_here(self, wanted: list[Changed]) -> None:
-        root, max_bytes = self._project.root, self._max_bytes
         for part in short_slices(wanted):
-            for outcome in await anyio.to_thread.run_sync(
-                lambda part=part: [read_syntax(root, each.path, each.language, max_bytes=max_bytes) for each in part]
-            ):
+            reading = asyncio.ensure_future(asyncio.to_thread(self._read_some, part, left := threading.Event()))
+            try:
+                outcomes = await asyncio.shield(reading)
+            except asyncio.CancelledError:
+                left.set()
+                with anyio.CancelScope(shield=True):  # a thread cannot be stopped: what it has read at its end is kept
+                    for outcome in await reading:
+                        await self._deliver(outcome)
+                raise
+            for outcome in outcomes:
                 await self._deliver(outcome)
+
+    def _read_some(self, part: Sequence[Changed], left: threading.Event) -> list[ReadSyntax | LeftOut]:
+        """Read these, or as many as can be before nobody waits any more."""
+        outcomes: list[ReadSyntax | LeftOut] = []
+        for each in part:
+            outcomes.append(read_syntax(self._project.root, each.path, each.language, max_bytes=self._max_bytes))
+            if left.is_set():
+                break
+        return outcomes
 
     async def _deliver(self, outcome: ReadSyntax | LeftOut) -> None:
         """Take what was extracted from the first of some files with equal bytes, for all of them."""
         group = self._groups.pop(outcome.path)
         if isinstance(outcome, LeftOut):
+            timed_out = outcome.reason.startswith(TIMED_OUT)
+            reason = (await self._note_in_vain(group, outcome.reason) if timed_out else None) or outcome.reason
             for each in group:
-                self._take(each.changed, LeftOut(each.changed.path, outcome.reason), each.settled)
+                self._take(each.changed, LeftOut(each.changed.path, reason), each.settled)
             return
         first, row = group[0], Derived(outcome.content_hash, outcome.payload)
         if outcome.blob != first.blob:  # it was edited since it was hashed; its equals were not
@@ -264,7 +330,7 @@ class Refresh:
         self._reused -= 1  # _put counts each file of the group
         for each in group:
             await self._put(each, IndexedFile.of(each.changed.path, each.changed.language, each.blob, row))
-        if len(self._unsaved) >= _BATCH:
+        if len(self._unsaved) >= _BATCH or time.monotonic() - self._saved_at > SAVE_SECONDS:
             await self._save_rows()
 
     def _unpack(self, each: Identified, row: Derived) -> IndexedFile | None:
@@ -311,6 +377,7 @@ class Refresh:
         self._state.seen[path] = Seen(stamp, settled, "", reason)
 
     async def _save_rows(self) -> None:
+        self._saved_at = time.monotonic()
         rows, self._unsaved = self._unsaved, {}
         await anyio.to_thread.run_sync(self._store.keep, rows)
         if self._seen:

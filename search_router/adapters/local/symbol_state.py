@@ -89,8 +89,13 @@ def reason_key(language: str, blob: str) -> DerivedKey:
     return DerivedKey(f"left-out/{language}", blob, extractor_version(language))
 
 
+def tries_key(language: str, blob: str) -> DerivedKey:
+    """The store's name for how often reading these bytes came to no end; its payload is the number in decimal digits."""
+    return DerivedKey(f"tries/{language}", blob, extractor_version(language))
+
+
 def current_names() -> frozenset[tuple[str, str]]:
     """(kind, version) of every row that this installation would read."""
     languages = (*LANGUAGES, "text")
-    keys = [make(language, "") for language in languages for make in (derived_key, reason_key)]
+    keys = [make(language, "") for language in languages for make in (derived_key, reason_key, tries_key)]
     return frozenset((key.kind, key.version) for key in keys)

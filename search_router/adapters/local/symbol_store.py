@@ -19,7 +19,9 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.manifest import FileEntry
+from search_router.adapters.local.store_opening import PAGE, open_store
 from search_router.adapters.local.textfile import decode_path, encode_path
 
 FILE_NAME: Final = "index-1.sqlite3"
@@ -28,22 +30,12 @@ MAX_BYTES: Final = 4 * 2**30
 KEEP_DAYS: Final = 90
 """Rows that no one used for so long are deleted, once a day."""
 
-_PAGE = 4096
 _AT_ONCE = 500  # below SQLite's limit of bound variables
 _DAY_SECONDS = 86_400
 # Primary result codes that say nothing about the file's health: PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN.
 _NOT_DAMAGE = frozenset({3, 5, 6, 7, 8, 10, 13, 14})
 _BUSY = frozenset({5, 6})
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS derived (
-    kind TEXT NOT NULL, blob BLOB NOT NULL, version TEXT NOT NULL,
-    content_hash BLOB NOT NULL, payload BLOB NOT NULL, day INTEGER NOT NULL,
-    PRIMARY KEY (kind, blob, version));
-CREATE TABLE IF NOT EXISTS seen (
-    root BLOB NOT NULL, path BLOB NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, inode INTEGER NOT NULL, blob BLOB NOT NULL,
-    PRIMARY KEY (root, path)) WITHOUT ROWID;
-"""
-
+_FULL = 13
 T = TypeVar("T")
 
 
@@ -82,22 +74,51 @@ class DerivedStore:
         file_name: stores of things that are derived from different things lie in different files.
         max_bytes: the file does not grow beyond this; then new rows are not kept.
         busy_ms: so long another process is waited for.
+        reserve: what is left free on the disk; below it nothing new is kept.
     """
 
-    def __init__(self, directory: Path, *, file_name: str = FILE_NAME, max_bytes: int = MAX_BYTES, busy_ms: int = BUSY_MS) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        file_name: str = FILE_NAME,
+        max_bytes: int = MAX_BYTES,
+        busy_ms: int = BUSY_MS,
+        reserve: Reserve = DEFAULT_RESERVE,
+    ) -> None:
         self.path = directory / file_name
-        self._max_pages = max(max_bytes // _PAGE, 1)
+        self._max_pages = max(max_bytes // PAGE, 1)
+        self.reserve = reserve
         self._busy_ms = busy_ms
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._usable = True
+        self._failed = False
+        self._read_only = False
         self._notes: dict[str, str] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What went wrong with the store since it was made, for the caller to read."""
         return tuple(self._notes.values())
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the file, once it was opened, could only be read."""
+        return self._read_only
+
+    @property
+    def failed(self) -> bool:
+        """Whether something that was asked of the store could not be done; what it then gave says nothing of what is in it."""
+        return self._failed
+
+    def note_space(self) -> None:
+        """Say in the notes whether the disk has room for more."""
+        if lack := self.reserve.lack(self.path):
+            self._note("space", f"Nothing more is written to the index cache {self.path}, what is new is kept in memory: {lack}.")
+        else:
+            self._notes.pop("space", None)
 
     def load(self, keys: Iterable[DerivedKey]) -> dict[DerivedKey, Derived]:
         """The rows that are there, for any number of keys."""
@@ -144,7 +165,7 @@ class DerivedStore:
     def keep_stamps(self, root: Path, stamps: Mapping[str, tuple[FileStamp, str]], gone: Iterable[str] = ()) -> None:
         """Remember what these paths hold, and forget those that are gone."""
         top = os.fsencode(root)
-        self._write("DELETE FROM seen WHERE root = ? AND path = ?", [(top, encode_path(path)) for path in gone])
+        self._write("DELETE FROM seen WHERE root = ? AND path = ?", [(top, encode_path(path)) for path in gone], grows=False)
         values = [(top, encode_path(path), *stamp, bytes.fromhex(blob)) for path, (stamp, blob) in stamps.items()]
         self._write("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", values)
 
@@ -155,7 +176,9 @@ class DerivedStore:
     def drop(self, keys: Iterable[DerivedKey]) -> None:
         """Forget these rows, so that they are made anew."""
         self._write(
-            "DELETE FROM derived WHERE kind = ? AND blob = ? AND version = ?", [(k.kind, bytes.fromhex(k.blob), k.version) for k in keys]
+            "DELETE FROM derived WHERE kind = ? AND blob = ? AND version = ?",
+            [(k.kind, bytes.fromhex(k.blob), k.version) for k in keys],
+            grows=False,
         )
 
     def set_aside(self, why: str) -> None:
@@ -168,26 +191,33 @@ class DerivedStore:
         with self._lock:
             self._drop_connection()
 
-    def _write(self, statement: str, values: Sequence[tuple[str | bytes | int, ...]]) -> None:
+    def _write(self, statement: str, values: Sequence[tuple[str | bytes | int, ...]], *, grows: bool = True) -> None:
         def write(connection: sqlite3.Connection) -> None:
             with _transaction(connection):
                 connection.executemany(statement, values)
 
-        if values:
-            self.run(write, None)
+        if values and grows:
+            self.note_space()
+        if values and not (grows and "space" in self._notes):
+            self.run(write, None, writes=True)
 
-    def run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """`work` done on the open store, or `otherwise` when the store cannot do it; notes say why. Blocks, for a bounded time."""
+    def run(self, work: Callable[[sqlite3.Connection], T], otherwise: T, *, writes: bool = False) -> T:
+        """`work` done on the open store, or `otherwise` when the store cannot do it; notes say why. Blocks, for a bounded time.
+
+        What `writes` is not tried on a store that can only be read.
+        """
         with self._lock:
             if not self._usable:
                 return otherwise
             try:
-                return work(self._open())
+                connection = self._open()
+                return otherwise if writes and self._read_only else work(connection)
             except OSError as error:
-                self._usable = False
+                self._usable, self._failed = False, True
                 self._note(
                     "unusable",
-                    f"The index cache {self.path.parent} cannot be used ({error.strerror}); what was derived is kept in memory only.",
+                    f"The index cache {self.path.parent} cannot be used ({error.strerror}); what was derived is kept in memory only. "
+                    f"{self._remedy()}",
                 )
             except sqlite3.Error as error:
                 code = getattr(error, "sqlite_errorcode", 1) & 0xFF
@@ -198,9 +228,17 @@ class DerivedStore:
             return otherwise
 
     def _cannot(self, error: sqlite3.Error, code: int) -> None:
-        self._note(str(code), f"The index cache {self.path} was not used ({error}); what was derived is kept in memory.")
+        remedy = "" if code in _BUSY or code == _FULL else f" {self._remedy()}"
+        if type(error) is sqlite3.DatabaseError:  # what `check_database` refuses: permissions are not what is wrong
+            remedy = " Move it away; it is built anew."
+        self._note(str(code), f"The index cache {self.path} was not used ({error}); what was derived is kept in memory.{remedy}")
+        self._failed = True
         if self._connection is None and code not in _BUSY:
             self._usable = False
+
+    def _remedy(self) -> str:
+        place = f"{self.path.parent}, or SEARCH_ROUTER_HOME names another place"
+        return f"Every process derives it anew until user {os.geteuid()} can write in {place}."
 
     def _move_aside(self, error: sqlite3.Error) -> None:
         """Put the damaged file out of the way, unless another process has put a new one in its place already."""
@@ -216,23 +254,21 @@ class DerivedStore:
         except FileNotFoundError:
             pass
         except OSError as second:
-            self._usable = False
+            self._usable, self._failed = False, True
             self._note("unusable", f"The index cache {self.path} is damaged and cannot be moved aside ({second.strerror}); delete it.")
             return
         self._note("damaged", f"The index cache was damaged ({error}); it was moved to {aside} and is being built anew.")
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=self._busy_ms / 1000)
+            connection, self._read_only = open_store(self.path, busy_ms=self._busy_ms, max_pages=self._max_pages)
             self._inode = self.path.stat().st_ino
             try:
-                connection.execute(f"PRAGMA max_page_count = {self._max_pages}")
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                if connection.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('derived', 'seen')").fetchone() != (2,):
-                    connection.executescript(_SCHEMA)
-                _delete_forgotten(connection)
+                if self._read_only:
+                    said = f"The index cache {self.path} can be read and not written: what is new is kept in memory only."
+                    self._note("read-only", f"{said} {self._remedy()}")
+                else:
+                    _delete_forgotten(connection)
             except BaseException:
                 connection.close()
                 raise

@@ -16,12 +16,15 @@ from typing import Final, NamedTuple
 import tree_sitter
 
 from search_router.adapters.local.edges import NO_EDGES, FileEdges, read_edges
-from search_router.adapters.local.grammars import ExtractionFailed, ExtractionTimedOut, Grammar, load_grammar
+from search_router.adapters.local.grammars import TIMED_OUT, ExtractionFailed, ExtractionTimedOut, Grammar, load_grammar
 from search_router.adapters.local.qualified_names import cut_qualified, plain_name
 from search_router.inside import Definition
 
 EXTRACT_SECONDS: Final = 5.0
 """A file that takes longer than this is left out: some 20 times what 2 MB of ordinary code take."""
+DEEPEST: Final = 50_000
+"""Beyond some 65,000 levels a query takes a time that grows with the square of the depth, and it cannot be broken off."""
+DEPTH_SAMPLES: Final = 32
 REFERENCE_KINDS: Final = ("call", "import", "type", "use")
 """Strongest first; a name counts once a line, with its strongest kind."""
 
@@ -100,9 +103,11 @@ def extract(source: bytes, language: str, *, seconds: float = EXTRACT_SECONDS) -
         # A new parser each time: after a cancelled parse the next one would go on in the old text.
         tree = tree_sitter.Parser(grammar.language).parse(lambda offset, _: source[offset : offset + _CHUNK], progress_callback=late)
     except ValueError as error:
-        raise ExtractionTimedOut(f"parsing it took longer than {seconds:g} s") from error
+        raise ExtractionTimedOut(f"{TIMED_OUT}{seconds:g} s") from error
     if tree.root_node.is_error and tree.root_node.child_count > MOST_LOOSE_NODES:
         raise ExtractionFailed(f"it is not {language}: no part of it could be parsed")
+    if len(source) > DEEPEST and _depth(tree.root_node) > DEEPEST:
+        raise ExtractionFailed(f"its syntax is nested more than {DEEPEST} levels deep")
     found, name_starts = _match_definitions(grammar, tree.root_node, source)
     edges, called = read_edges(grammar.edges, tree.root_node, source, language, name_starts, match_limit=MATCH_LIMIT)
     references = _read_references(grammar, tree.root_node, source, name_starts, called)
@@ -111,11 +116,20 @@ def extract(source: bytes, language: str, *, seconds: float = EXTRACT_SECONDS) -
     return Extracted(tuple(definitions), references, edges)
 
 
+def _depth(root: tree_sitter.Node) -> int:
+    """About how deep the tree is: the deepest of some nodes at equal distances. A chain that makes it deep is much of the tree."""
+    cursor, count, deepest = root.walk(), root.descendant_count, 0
+    for number in range(DEPTH_SAMPLES):
+        cursor.goto_descendant(count * number // DEPTH_SAMPLES)
+        deepest = max(deepest, cursor.depth)
+    return deepest
+
+
 def _open_cursor(query: tree_sitter.Query) -> tree_sitter.QueryCursor:
     """A cursor that is bounded by the matches it may hold open.
 
     Not by a progress callback: in py-tree-sitter 0.25 and 0.26 the cursor keeps a pointer to options that are gone by then, and the
-    process dies. But for one flat error, a query is linear in the tree, and the tree is bounded by the parse.
+    process dies. But for one flat error and very deep trees, a query is linear in the tree, and the tree is bounded by the parse.
     """
     return tree_sitter.QueryCursor(query, match_limit=MATCH_LIMIT)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.embed_lsa import LSA_VERSION, Basis, pack_basis, unpack_basis
 from search_router.adapters.local.embed_protocol import Floats
 from search_router.adapters.local.symbol_packing import DamagedPayload
@@ -32,8 +33,8 @@ _LIST = DerivedKey("bases", "00" * 20, LSA_VERSION)
 class VectorCache:
     """Belongs to one process; the file is shared by all."""
 
-    def __init__(self, directory: Path) -> None:
-        self._store = DerivedStore(directory, file_name=FILE_NAME)
+    def __init__(self, directory: Path, reserve: Reserve = DEFAULT_RESERVE) -> None:
+        self._store = DerivedStore(directory, file_name=FILE_NAME, reserve=reserve)
 
     @property
     def notes(self) -> tuple[str, ...]:

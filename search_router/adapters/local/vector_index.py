@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
+from search_router.adapters.local.disk_space import Reserve
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.config.schema import VectorsConfig
 from search_router.errors import ExpertError, FailureClass
@@ -184,7 +185,7 @@ class VectorIndex:
         """The cache, and the embedder where it is not made of each project."""
         async with self._loading:
             if self._cache is None:
-                self._cache = await anyio.to_thread.run_sync(_open_cache, self._cache_dir)
+                self._cache = await anyio.to_thread.run_sync(_open_cache, self._cache_dir, self._index.store.reserve)
             if self._embedder is None and self._settings.embedder != "lsa":
                 self._embedder = await anyio.to_thread.run_sync(_load_embedder, self._settings)
         return self._cache
@@ -204,10 +205,10 @@ class VectorIndex:
         return self._queries[key]
 
 
-def _open_cache(directory: Path) -> VectorCache:
+def _open_cache(directory: Path, reserve: Reserve) -> VectorCache:
     from search_router.adapters.local.vector_cache import VectorCache
 
-    return VectorCache(directory)
+    return VectorCache(directory, reserve)
 
 
 def _load_embedder(settings: VectorsConfig) -> Embedder:

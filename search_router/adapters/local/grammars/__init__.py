@@ -46,6 +46,10 @@ class ExtractionFailed(Exception):
     """This file gave no syntax: its grammar is not installed or cannot be loaded, or a limit ended it. The message says which."""
 
 
+TIMED_OUT = "parsing it took longer than "
+"""How its message begins, also after it came from a child process."""
+
+
 class ExtractionTimedOut(ExtractionFailed):
     """The time limit ended it: on another day, or another machine, the same bytes may give syntax."""
 
