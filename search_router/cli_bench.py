@@ -16,10 +16,22 @@ FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 set_option = click.option("--set", "flags", multiple=True, metavar="KEY=VALUE", help="Override one configuration value in every arm.")
 
 
+def _split_names(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for each in given for name in each.split(",") if name)
+
+
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--questions, --repositories, --checkouts, --only: see docs/benchmarks.md for the files."""
     for option in (
-        click.option("--only", multiple=True, metavar="NAME", help="Only this repository; repeatable."),
+        click.option(
+            "--only",
+            "--repos",
+            "only",
+            multiple=True,
+            metavar="NAME[,NAME]",
+            callback=_split_names,
+            help="Only these repositories; repeatable.",
+        ),
         click.option("--checkouts", type=FOLDER, required=True, help="Folder with a checkout a repository, by name."),
         click.option("--repositories", type=FILE, required=True, help="JSON list of {name, language, root}."),
         click.option("--questions", type=FILE, required=True, help="JSON lines of questions with known targets."),
@@ -95,7 +107,8 @@ def bench_load(clients: int, requests: int, as_json: bool) -> None:
 @bench.command("quality")
 @data_options
 @click.option("--arm", "arms", multiple=True, metavar="NAME[:KEY=VALUE;…]", help="A known arm or one of your own; repeatable.")
-@click.option("--ablate", is_flag=True, help="Every signal, damping and expert off, and every signal alone.")
+@click.option("--ablate", is_flag=True, help="Every signal, stage, damping and expert off, every signal alone; with vectors and without.")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="No arm is begun that would probably end later than this.")
 @click.option("--cross-validate", is_flag=True, help="What fitted weights would get out of fold, against the shipped ones.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the rankings here, as JSON lines.")
 @set_option
@@ -107,6 +120,7 @@ def bench_quality(
     only: Sequence[str],
     arms: Sequence[str],
     ablate: bool,
+    minutes: float | None,
     cross_validate: bool,
     out: Path | None,
     flags: Sequence[str],
@@ -121,7 +135,7 @@ def bench_quality(
         fitted = run_blocking(lambda: cross_validation.run(data, flags))
         write_json(fitted) if as_json else cross_validation.print_folds(fitted)
         return
-    result = run_blocking(lambda: quality.run(data, arms, flags, ablate=ablate, out=out))
+    result = run_blocking(lambda: quality.run(data, arms, flags, ablate=ablate, out=out, seconds=minutes and minutes * 60))
     write_json(result) if as_json else quality.print_figures(result)
 
 

@@ -18,6 +18,7 @@ from search_router.config.schema import CodeSearchConfig, Config
 SHIPPED: Final = "shipped"
 ALONE: Final = "codesearch alone"
 DAMPING: Final = "_damping"
+VECTOR: Final = "vector"
 
 
 class Weights:
@@ -31,10 +32,14 @@ class Weights:
         table: dict[str, float] = settings.weights.model_dump()
         self.signals = {name: value for name, value in table.items() if not name.endswith(DAMPING)}
         self.dampings = {name: value for name, value in table.items() if name.endswith(DAMPING)}
+        self.stages = tuple(name for name, on in settings.stages.model_dump().items() if on is True)
         self.others = tuple(name for name, expert in config.experts.items() if name != self.expert and expert.enabled)
 
     def flag(self, name: str, value: float) -> str:
         return f"experts.{self.expert}.weights.{name}={value!r}"
+
+    def without_stage(self, name: str) -> str:
+        return f"experts.{self.expert}.stages.{name}=false"
 
     def others_off(self) -> tuple[str, ...]:
         return tuple(f"experts.{name}.enabled=false" for name in self.others)
@@ -52,18 +57,32 @@ def read_weights(home: Path, flags: Sequence[str]) -> Weights:
 
 
 def ablation_arms(weights: Weights) -> list[Arm]:
-    """Shipped; the code index without the other experts, and the answer without each of them; each signal off; each damping off, and all
-    of them; each signal as the only one of the code index alone."""
+    """In the order of what matters, because time may end before them.
+
+    Shipped, and without vectors; the code index without the other experts; each signal off, with vectors and without; each signal as the
+    only one of the code index alone, and with vectors beside it; each stage off; each damping off, and all; the answer without each
+    other expert.
+    """
     on = {name: value for name, value in weights.signals.items() if value > 0}
     alone = weights.others_off()
-    arms = [Arm(SHIPPED), Arm(ALONE, alone)]
+    off = {name: weights.flag(name, 0.0) for name in (*on, *weights.dampings)}
+    vector = on.get(VECTOR, 0.0)
+    others = [name for name in on if name != VECTOR]
+
+    def only(name: str, beside: float) -> tuple[str, ...]:
+        kept = {VECTOR: beside, name: 1.0}
+        return (*alone, *(weights.flag(other, kept.get(other, 0.0)) for other in weights.signals))
+
+    arms = [Arm(SHIPPED), *([Arm(f"no {VECTOR}", (off[VECTOR],))] if vector else []), Arm(ALONE, alone)]
+    arms += [Arm(f"no {name}", (off[name],)) for name in others]
+    arms += [Arm(f"no {name}, no {VECTOR}", (off[name], off[VECTOR])) for name in others if vector]
+    arms += [Arm(f"only {name}", only(name, 0.0)) for name in others]
+    arms += [Arm(f"only {VECTOR}", only(VECTOR, 1.0))] if vector else []
+    arms += [Arm(f"only {name} and {VECTOR}", only(name, vector)) for name in others if vector]
+    arms += [Arm(f"stage {name} off", (weights.without_stage(name),)) for name in weights.stages]
+    arms += [Arm(f"no {name}", (off[name],)) for name in weights.dampings]
+    arms.append(Arm("no damping", tuple(off[name] for name in weights.dampings)))
     arms += [Arm(f"without {name}", (f"experts.{name}.enabled=false",)) for name in weights.others]
-    arms += [Arm(f"no {name}", (weights.flag(name, 0.0),)) for name in on]
-    arms += [Arm(f"no {name}", (weights.flag(name, 0.0),)) for name in weights.dampings]
-    arms.append(Arm("no damping", tuple(weights.flag(name, 0.0) for name in weights.dampings)))
-    arms += [
-        Arm(f"only {name}", (*alone, *(weights.flag(other, 1.0 if other == name else 0.0) for other in weights.signals))) for name in on
-    ]
     return arms
 
 

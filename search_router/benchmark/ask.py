@@ -1,9 +1,9 @@
 """One repository's questions, asked through the library's own door in a process of its own; started by `asking`.
 
 Reads one JSON job on standard input, {root, home, warm_up, arms: [{name, flags}], questions: [[id, question]], limit, texts,
-candidates}, and writes JSON lines: one {arm, ready} when an arm's index is complete, then one answer a question. What is warm is the
-process and its indexes, never the answer: each question is asked once an arm. `warm_up` is a folder that is indexed before anything is
-measured, or "".
+candidates, seconds}, and writes JSON lines: one {arm, ready} when an arm's index is complete, then one answer a question. What is warm is
+the process and its indexes, never the answer: each question is asked once an arm. `warm_up` is a folder that is indexed before anything is
+measured, or "". After `seconds` no further arm is begun; null is without end.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ async def ask_arm(job: Mapping[str, Any], arm: Mapping[str, Any], write: Callabl
         started, cpu = time.perf_counter(), cpu_seconds()
         await until_ready(router.search)
         write({"arm": name, "ready_ms": (time.perf_counter() - started) * 1000, "ready_cpu_ms": (cpu_seconds() - cpu) * 1000})
+        await router.catch_up()  # vectors too: an arm whose first questions are ranked without them is another arm
         for question_id, text in job["questions"]:
             if candidates is not None:
                 candidates.take()
@@ -90,6 +91,7 @@ async def ask_arm(job: Mapping[str, Any], arm: Mapping[str, Any], write: Callabl
                 "ms": took,
                 "cpu_ms": used,
                 "status": answer.status.value,
+                "without_vectors": any("ranked without vectors" in note for note in answer.notes),
                 "failed": [e.id for e in answer.experts if e.status.value not in FAILURES],
                 "results": [
                     {"id": e.id, "path": e.path, "start": e.start_line, "end": e.end_line} for e in answer.evidence if e.path is not None
@@ -109,8 +111,13 @@ async def ask_all(job: Mapping[str, Any]) -> None:
     if job["warm_up"]:
         async with search_router.open_router(roots=[job["warm_up"]], environ=environment(Path(job["home"]) / "warm-up")) as router:
             await until_ready(router.search)
+    began, longest = time.monotonic(), 0.0
     for arm in job["arms"]:
+        started = time.monotonic()
+        if job["seconds"] is not None and longest and started - began + longest > job["seconds"]:
+            break  # the next one would probably end too late; a first one is always asked
         await ask_arm(job, arm, write)
+        longest = max(longest, time.monotonic() - started)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ class Asked:
     failed: tuple[str, ...]
     text: str = ""
     candidates: tuple[Candidate, ...] = ()
+    without_vectors: bool = False
+    """Whether the code index ranked without vectors that it is to use."""
 
 
 @dataclass(slots=True)
@@ -75,18 +78,22 @@ class Plan:
     candidates: bool = False
     warm_up: Path | None = None
     """A folder to index before anything is measured, so that imports and grammars are loaded."""
+    seconds: float | None = None
+    """Time for everything. When it is up, no further arm is begun."""
 
 
 def ask_everything(plan: Plan, arms: Sequence[Arm]) -> list[Answers]:
-    """Every question to every arm, repository after repository.
+    """Every question to every arm, repository after repository. Where the plan's time ends before, the last arms lack questions.
 
     Raises:
-        UnusableData: a checkout is missing, or the process that asks ended with an error.
+        UnusableData: a checkout is missing, or the process that asks ended with an error or took too long.
     """
     answers = {arm.name: Answers(arm) for arm in arms}
-    for repository in plan.repositories:
+    until = None if plan.seconds is None else time.monotonic() + plan.seconds
+    for at, repository in enumerate(plan.repositories):
         questions = {q.id: q for q in plan.questions if q.repo == repository.name}
-        for row in _rows(plan, repository, questions.values(), arms):
+        seconds = None if until is None else max(0.0, until - time.monotonic()) / (len(plan.repositories) - at)
+        for row in _rows(plan, repository, questions.values(), arms, seconds):
             into = answers[row["arm"]]
             if "id" in row:
                 into.asked[row["id"]] = _asked(repository, questions[row["id"]], row)
@@ -96,7 +103,12 @@ def ask_everything(plan: Plan, arms: Sequence[Arm]) -> list[Answers]:
     return list(answers.values())
 
 
-def _rows(plan: Plan, repository: Repository, questions: Any, arms: Sequence[Arm]) -> Iterator[dict[str, Any]]:
+def is_complete(plan: Plan, answers: Answers) -> bool:
+    """Whether the arm was asked everything."""
+    return len(answers.asked) == len(plan.questions)
+
+
+def _rows(plan: Plan, repository: Repository, questions: Any, arms: Sequence[Arm], seconds: float | None) -> Iterator[dict[str, Any]]:
     job = {
         "root": str(repository.folder(plan.checkouts)),
         "home": str(plan.home),
@@ -106,14 +118,20 @@ def _rows(plan: Plan, repository: Repository, questions: Any, arms: Sequence[Arm
         "limit": plan.limit,
         "texts": plan.texts,
         "candidates": plan.candidates,
+        "seconds": seconds,
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "search_router.benchmark.ask"],
-        input=json.dumps(job).encode(),
-        capture_output=True,
-        timeout=REPOSITORY_SECONDS,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "search_router.benchmark.ask"],
+            input=json.dumps(job).encode(),
+            capture_output=True,
+            timeout=REPOSITORY_SECONDS + (seconds or 0.0),
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UnusableData(
+            f"Asking {repository.name} took longer than {error.timeout:.0f} s.", remedy="Name fewer arms, or set --minutes."
+        ) from error
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace")[-ERROR_KEPT:]
         raise UnusableData(f"Asking {repository.name} ended with exit code {done.returncode}: {said}", remedy="Mend that first.")
@@ -135,6 +153,7 @@ def _asked(repository: Repository, question: Question, row: Mapping[str, Any]) -
         tuple(row["failed"]),
         row.get("text", ""),
         tuple(Candidate(repository.from_checkout(c["path"]), c["damping"], c["signals"]) for c in ranked),
+        row["without_vectors"],
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from search_router.benchmark.arms import SHIPPED, ablation_arms, named_arms, read_weights
-from search_router.benchmark.asking import Answers, Arm, Plan, ask_everything, failures_of
+from search_router.benchmark.asking import Answers, Arm, Plan, ask_everything, failures_of, is_complete
 from search_router.benchmark.gains import Metrics
 from search_router.benchmark.metrics import mean_metrics, score_run, scorer_name, spread_over
 from search_router.benchmark.questions import Question, UnusableData, read_questions, read_repositories, write_run
@@ -27,26 +27,35 @@ class Data(NamedTuple):
     checkouts: Path
     only: tuple[str, ...] = ()
 
-    def plan(self, home: Path, *, limit: int = 10, texts: bool = False, candidates: bool = False) -> Plan:
+    def plan(self, home: Path, *, limit: int = 10, texts: bool = False, candidates: bool = False, seconds: float | None = None) -> Plan:
         """Raises UnusableData."""
         questions = read_questions(self.questions, self.only)
         repositories = read_repositories(self.repositories, questions)
-        return Plan(questions, repositories, self.checkouts, home, limit, texts, candidates)
+        return Plan(questions, repositories, self.checkouts, home, limit, texts, candidates, seconds=seconds)
 
 
 def run(
-    data: Data, arms: Sequence[str] = (), flags: Sequence[str] = (), *, ablate: bool = False, out: Path | None = None
+    data: Data,
+    arms: Sequence[str] = (),
+    flags: Sequence[str] = (),
+    *,
+    ablate: bool = False,
+    out: Path | None = None,
+    seconds: float | None = None,
 ) -> dict[str, object]:
     """Figures of each arm, by name. `flags` hold for all of them; `out` receives the rankings (a file an arm when there are several).
+
+    After `seconds` no further arm is begun, and those that were not asked everything are named and have no figures.
 
     Raises:
         UnusableData, ConfigError, ScorersDisagree
     """
     with tempfile.TemporaryDirectory() as name:
-        plan = data.plan(Path(name))
+        plan = data.plan(Path(name), seconds=seconds)
         known = ablation_arms(read_weights(Path(name), flags))
         chosen = known if ablate and not arms else named_arms(arms or [SHIPPED], known)
-        answered = ask_everything(plan, [Arm(arm.name, (*flags, *arm.flags)) for arm in chosen])
+        everything = ask_everything(plan, [Arm(arm.name, (*flags, *arm.flags)) for arm in chosen])
+    answered = [each for each in everything if is_complete(plan, each)]
     scores = [score_run(plan.questions, each.files()) for each in answered]
     if out is not None:
         for each in answered:
@@ -61,6 +70,7 @@ def run(
             each.arm.name: {**_figures(plan.questions, each, per), **(_against(per, first) if per is not first else {})}
             for each, per in zip(answered, scores, strict=True)
         },
+        "not_in_time": [each.arm.name for each in everything if not is_complete(plan, each)],
     }
 
 
@@ -88,6 +98,7 @@ def _figures(questions: Sequence[Question], answers: Answers, per: Mapping[str, 
         "cpu_p50_ms": round(quantile(cpu, 0.5), 2),
         "answered": sum(bool(asked.results) for asked in answers.asked.values()),
         "failed_experts": failures_of(answers),
+        "without_vectors": sum(asked.without_vectors for asked in answers.asked.values()),
         "flags": list(answers.arm.flags),
     }
 
@@ -123,6 +134,11 @@ def print_figures(result: dict[str, Any]) -> None:
     for key, groups in by.items():
         write_table((key, "NDCG@10"), list(groups.items()), f"by {key}, {first}")
     failed = {name: arm["failed_experts"] for name, arm in arms.items() if arm["failed_experts"]}
+    lacking = {name: arm["without_vectors"] for name, arm in arms.items() if arm["without_vectors"]}
+    if lacking:
+        write_line(f"\nquestions that were ranked before there were vectors, so that these figures are not the product's: {lacking}")
+    if result["not_in_time"]:
+        write_line(f"\nnot asked everything in time, so without figures: {', '.join(result['not_in_time'])}")
     if failed:
         write_line(f"\nexperts that failed or were late, so that these figures are not the product's: {failed}")
 

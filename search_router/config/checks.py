@@ -21,6 +21,7 @@ def check_across(tree: Table) -> Iterator[Finding]:
     yield from _check_reserve(tree, experts)
     yield from _check_priors(tree, experts)
     yield from _check_groups(tree)
+    yield from _check_advisers(tree)
     for name, block in experts.items():
         if (table := as_table(block)) is not None and table.get("kind") in KINDS:
             yield from check_remote(name, table)
@@ -78,6 +79,21 @@ def _check_groups(tree: Table) -> Iterator[Finding]:
             elif member in seen:
                 yield ("workspace", "groups", group, index), f"names {show_value(member)} twice"
             seen.add(member)
+
+
+NEEDED = {
+    "rerank": {"cross-encoder": {"model": "the folder of a model"}, "http": {"url": "the whole address of a server"}},
+    "llm": {"chat-completions": {"url": "the address of a server up to and with /v1", "model": "the name of a model"}},
+}
+"""What a kind of reranker or language model cannot do without."""
+
+
+def _check_advisers(tree: Table) -> Iterator[Finding]:
+    for section, kinds in NEEDED.items():
+        settings = as_table(tree.get(section)) or {}
+        for key, what in kinds.get(str(settings.get("kind")), {}).items():
+            if settings.get(key) == "":
+                yield (section, "kind"), f"is {show_value(settings.get('kind'))}, which needs {section}.{key}, {what}"
 
 
 def _hint(name: object, experts: Table) -> str:

@@ -295,6 +295,8 @@ class CodeSearchWeights(Section):
     """How many other files speak of it by name."""
     vector: Weight
     """Cosine between the question and its best chunk. 0: no vectors are made for it."""
+    hint: Weight = 0.0
+    """The question names the file by its path or name; half of it for the files of a folder that it names."""
     test_damping: Weight
     prose_damping: Weight
     foreign_damping: Weight
@@ -302,9 +304,33 @@ class CodeSearchWeights(Section):
     internal_damping: Weight
 
 
+class CodeSearchStages(Section):
+    """The stages of the code search: each can be switched off and then says so. See docs/codesearch.md."""
+
+    entity_filter: bool = True
+    """A question for a name is answered only by files that have the whole name."""
+    files: bool = True
+    """BM25 over paths, names of definitions, comments: the signals path, names, comments."""
+    structure: bool = True
+    """The signals stem, path_cover, name_cover, size, central, hint."""
+    definitions: bool = True
+    """Who defines a name of the question: the signal definition, and the place that is shown."""
+    vectors: bool = True
+    """The signal vector. Off: no vectors are made for it."""
+    summaries: bool = True
+    """In projects with more than `summaries_above` chunks, only the best `summary_files` files by file-level signals are looked into."""
+    chunks: bool = True
+    """BM25 over chunks and whole texts: the signals strong, decayed, body."""
+    damping: bool = True
+    """The dampings by path."""
+    summaries_above: int = Field(default=400_000, ge=0)
+    summary_files: int = Field(default=1000, ge=10)
+
+
 class CodeSearchConfig(ExpertConfig):
     kind: Literal["codesearch"]
     weights: CodeSearchWeights
+    stages: CodeSearchStages = Field(default_factory=CodeSearchStages)
 
 
 class CallGraphConfig(ExpertConfig):

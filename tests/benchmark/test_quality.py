@@ -41,8 +41,22 @@ def test_the_ablation_takes_every_signal_damping_and_expert_of_the_configuration
             only = read_weights(tmp_path, arms[f"only {name}"])
             assert only.signals == {**dict.fromkeys(weights.signals, 0.0), name: 1.0}
             assert only.others == ()
+    both = read_weights(tmp_path, arms["no path, no vector"])
+    assert both.signals == {**weights.signals, "path": 0.0, "vector": 0.0} and both.others == weights.others
+    beside = read_weights(tmp_path, arms["only path and vector"])
+    assert beside.signals == {**dict.fromkeys(weights.signals, 0.0), "path": 1.0, "vector": weights.signals["vector"]}
+    assert all(stage not in read_weights(tmp_path, arms[f"stage {stage} off"]).stages for stage in weights.stages)
+    assert list(arms)[:3] == ["shipped", "no vector", "codesearch alone"]
     assert set(read_weights(tmp_path, arms["no damping"]).dampings.values()) == {0.0}
     assert all(other not in read_weights(tmp_path, arms[f"without {other}"]).others for other in weights.others)
+
+
+def test_arms_that_are_not_done_in_time_are_named_and_have_no_figures(tmp_path: Path) -> None:
+    """The first arm is asked everything whatever the time, so that there is something to compare with."""
+    result: dict[str, Any] = quality.run(make_data(tmp_path), ["shipped", "codesearch alone", "flat:output.snippet_lines=1"], seconds=0.001)
+    assert (list(result["arms"]), result["not_in_time"]) == (["shipped"], ["codesearch alone", "flat"])
+    assert (result["arms"]["shipped"]["ndcg10"], result["arms"]["shipped"]["without_vectors"]) == (1.0, 0)
+    quality.print_figures(result)
 
 
 def test_an_unknown_arm_is_refused_with_the_known_ones() -> None:
@@ -75,7 +89,7 @@ def test_a_question_about_a_repository_that_is_not_listed_is_refused(tmp_path: P
 def test_the_command_prints_json_and_a_missing_checkout_is_one_line(tmp_path: Path) -> None:
     data = make_data(tmp_path)
     options = ["--questions", str(data.questions), "--repositories", str(data.repositories)]
-    ended = run_cli(tmp_path, "bench", "quality", *options, "--checkouts", str(data.checkouts), "--only", "tools", "--json")
+    ended = run_cli(tmp_path, "bench", "quality", *options, "--checkouts", str(data.checkouts), "--repos", "tools,", "--json")
     assert (ended.code, ended.json["questions"], ended.json["arms"]["shipped"]["ndcg10"]) == (0, 1, 1.0)
     (tmp_path / "nowhere").mkdir()
     ended = run_cli(tmp_path, "bench", "quality", *options, "--checkouts", str(tmp_path / "nowhere"))

@@ -54,6 +54,8 @@ def test_it_may_set_what_shapes_answers(desk: Desk) -> None:
         ("experts.grep.max_file_bytes = 9999999", ["experts.grep.max_file_bytes"]),
         ("[experts.new]\nkind = 'scripted'\nscript = 'x'", ["experts.new"]),
         ("[experts.new]\nenabled = false", ["experts.new"]),
+        ("rerank = { url = 'https://evil.example', allow_remote = true }", ["rerank.url", "rerank.allow_remote"]),
+        ("llm.url = 'https://evil.example'", ["llm.url"]),
         ("vectors = { url = 'https://evil.example', allow_remote = true }", ["vectors.url", "vectors.allow_remote"]),
     ],
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from search_router.adapters.local.code_rank import centrality
+from search_router.adapters.local.code_fields import Fields, centrality
 from search_router.adapters.local.code_segment import Floats, Segment, SegmentFile
 from search_router.adapters.local.code_terms import FileTerms, unpack_terms
+from search_router.adapters.local.edge_packing import unpack_front
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.collector import return_free_memory
@@ -33,12 +34,23 @@ class ProjectCode:
         self.legacy: Mapping[str, bool] = {}
         self.generation = -1
         self._at: dict[str, tuple[str, int, int]] = {}
+        self._fields: Fields | None = None
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of its segments, with what no question changes."""
+        if self._fields is None:
+            self._fields = Fields(self.segments)
+        return self._fields
 
     def is_current(self, table: SymbolTable) -> bool:
         return self.generation == table.generation
 
-    def successor(self, files: Mapping[str, IndexedFile], generation: int) -> ProjectCode:
-        """The segments that hold exactly these files. Blocks; meant for a thread."""
+    def successor(self, files: Mapping[str, IndexedFile], generation: int, imports_above: int | None = None) -> ProjectCode:
+        """The segments that hold exactly these files. Blocks; meant for a thread.
+
+        With more than `imports_above` chunks, what files import is read as well: a part of their summaries.
+        """
         new = ProjectCode()
         new.generation = generation
         changed = [f for path, f in files.items() if self._at.get(path, ("",))[0] != f.blob]
@@ -50,6 +62,8 @@ class ProjectCode:
                 new.segments[segment].alive[number] = False
         if changed or not self.segments:
             new._add(changed, files)
+        if imports_above is not None and sum(len(s.owner) for s in new.segments) > imports_above:
+            _read_imports(new.segments, files)
         unchanged = not changed and not gone and len(self.segments) > 0
         new.central = self.central if unchanged else tuple(centrality(new.segments))
         new.legacy = self.legacy if unchanged else find_legacy(files)
@@ -81,6 +95,21 @@ def _terms(file: IndexedFile) -> FileTerms:
         return unpack_terms(file.terms)
     except DamagedPayload:
         return FileTerms(0, (), (), array("H"), array("I"), array("H"))
+
+
+def _read_imports(segments: Sequence[Segment], files: Mapping[str, IndexedFile]) -> None:
+    for segment in segments:
+        if segment.imports is None:
+            segment.read_imports([_imported(files.get(path)) for path in segment.paths])
+
+
+def _imported(file: IndexedFile | None) -> list[str]:
+    """Modules and names that a file imports; none for a row that is damaged, or a file that is gone."""
+    try:
+        found = unpack_front(file.edges).imports if file is not None and file.edges else ()
+    except DamagedPayload:
+        return []
+    return [text for each in found for text in (each.module, each.name)]
 
 
 def find_legacy(paths: Mapping[str, object]) -> dict[str, bool]:

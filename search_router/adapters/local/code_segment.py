@@ -57,6 +57,7 @@ class Segment:
         paths, chunks: by file number; chunk c of file f is number `first_chunk[f] + c`.
         owner: file number by chunk number. chunk_words, file_words: length in words.
         name_owner, name_size: file number and length in words, by number of a definition's name.
+        imports, import_words: of what files import; only after `read_imports`, because only large projects need them.
     """
 
     def __init__(self, files: Sequence[SegmentFile]) -> None:
@@ -68,6 +69,8 @@ class Segment:
         self.number: dict[str, int] = {}
         self.alive = np.ones(len(files), np.bool_)
         self.roles: dict[str, npt.NDArray[np.bool_]] | None = None
+        self.imports: Postings | None = None
+        self.import_words: Floats = np.zeros(0, np.float32)
         self._build(files)
 
     def _build(self, files: Sequence[SegmentFile]) -> None:
@@ -109,6 +112,18 @@ class Segment:
         self.comment_words = np.bincount(owner[field == 0], count[field == 0], files_count).astype(np.float32)
         self.name_words = np.bincount(owner[field == 1], count[field == 1], files_count).astype(np.float32)
         self.path_size = np.array([sum(c.values()) for c in self.path_words], np.float32)
+
+    def read_imports(self, names: Sequence[Sequence[str]]) -> None:
+        """Take in what each file imports. Words that stand in no text here are left out."""
+        number = self.number
+        triples = [
+            (number[word], at, min(count, 65_535))
+            for at, imported in enumerate(names)
+            for word, count in count_words(" ".join(imported)).items()
+            if word in number
+        ]
+        self.imports = _small(triples, len(number))
+        self.import_words = np.bincount([at for _, at, _ in triples], [n for _, _, n in triples], len(names)).astype(np.float32)
 
     def snapshot(self) -> Segment:
         """The same postings with a life of their own: marking files dead in one leaves the other as it is."""

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 from search_router.adapters.base import Underway
 from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_chunks import Chunk
-from search_router.adapters.local.code_words import names_in, question_words, words_of
+from search_router.adapters.local.code_plan import SearchPlan, Stage, plan_search
+from search_router.adapters.local.code_stages import StageTally
+from search_router.adapters.local.code_words import words_of
 from search_router.adapters.local.index_readiness import Readiness, answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.symbol_index import SymbolIndex
@@ -44,7 +46,9 @@ class CodeSearchExpert:
     def __init__(self, expert_id: str, config: CodeSearchConfig, index: SymbolIndex, vectors: VectorIndex | None = None) -> None:
         self._config = config
         self._index = index
-        self._vectors = vectors if vectors is not None and vectors.enabled and config.weights.vector > 0 else None
+        wanted = config.stages.vectors and config.weights.vector > 0
+        self._vectors = vectors if vectors is not None and vectors.enabled and wanted else None
+        self._imports_above = config.stages.summaries_above if config.stages.summaries else None
         self._code: dict[Path, ProjectCode] = {}
         self._builds: dict[Path, asyncio.Task[ProjectCode]] = {}
         self.on_ranked: Callable[[Project, Sequence[RankedFile]], None] | None = None
@@ -66,7 +70,8 @@ class CodeSearchExpert:
 
     async def _search(self, call: ExpertCall, soon: bool) -> ExpertResult:
         until = time.monotonic() + BUILD_SHARE * call.budget_ms / 1000
-        words = question_words(call.sub_query.text)
+        plan = plan_search(call, self._config)
+        tally = StageTally(plan)
         loading = None if RANKING in sys.modules else asyncio.create_task(asyncio.to_thread(importlib.import_module, RANKING))
         try:
             ready = await bring_up_to_date(self._index, call, REFRESH_SHARE * call.budget_ms / 1000, soon=soon)
@@ -79,10 +84,10 @@ class CodeSearchExpert:
         notes: list[str] = []
         ranked = [project for project in call.projects if project.id not in ready.failures]
         codes = [await self._current(project, until, growing=project.id not in ready.reports) for project in ranked]
-        nearest = await asyncio.gather(*(self._similar(project, ready, until, notes) for project in ranked))
+        nearest = await asyncio.gather(*(self._similar(project, ready, until, notes, tally) for project in ranked))
         for project, (code, current), similar in zip(ranked, codes, nearest, strict=True):
             behind += [] if current else [project.id]
-            hits += self._rank(project, code, words, call, similar)
+            hits += self._rank(project, code, plan, similar, tally)
         if behind and not hits and len(behind) == len(call.projects) - len(ready.failures):
             raise ExpertError(FailureClass.TIMEOUT, "The index is being built; building goes on.", remedy="Ask again.")
         if not hits:
@@ -94,6 +99,7 @@ class CodeSearchExpert:
             notes=(*self._notes(ready), *notes),
             server_name="codesearch",
             server_version=self._vectors.label if self._vectors else None,
+            stages=tally.facts(),
         )
 
     async def catch_up(self, projects: tuple[Project, ...]) -> None:
@@ -143,7 +149,9 @@ class CodeSearchExpert:
             build = self._builds.get(project.root)
             if build is None:
                 files, generation = {f.path: f for f in table.files()}, table.generation
-                build = self._builds[project.root] = asyncio.create_task(asyncio.to_thread(code.successor, files, generation))
+                build = self._builds[project.root] = asyncio.create_task(
+                    asyncio.to_thread(code.successor, files, generation, self._imports_above)
+                )
             done, _ = await asyncio.wait({build}, timeout=max(0.0, until - time.monotonic()))
             if not done:
                 return code, False
@@ -155,34 +163,41 @@ class CodeSearchExpert:
                 break
         return code, True
 
-    async def _similar(self, project: Project, ready: Readiness, until: float, notes: list[str]) -> Mapping[str, float] | None:
+    async def _similar(
+        self, project: Project, ready: Readiness, until: float, notes: list[str], tally: StageTally
+    ) -> Mapping[str, float] | None:
         """The cosine of every file; None, and a note, when some file has none yet: it would rank below the others for no fault of its."""
         if self._vectors is None or project.id not in ready.reports:
+            tally.idle(Stage.VECTORS, "no vectors are configured" if self._vectors is None else f"{project.id}: not every file is indexed")
             return None
-        try:
-            similar = await self._vectors.similar(project, ready.call.sub_query.text, until)
-        except ExpertError as error:
-            notes.append(f"{project.id}: ranked without vectors: {error}")
-            return None
-        notes += [note for note in self._vectors.notes if note not in notes]
-        if not similar.current:
-            notes.append(f"{project.id}: ranked without vectors: those of the newest files are being made; ask again")
-            return None
-        return similar.scores
+        with tally.run(Stage.VECTORS, 0) as stage:
+            try:
+                similar = await self._vectors.similar(project, ready.call.sub_query.text, until)
+            except ExpertError as error:
+                stage.idle(f"{project.id}: {error.failure.value}")
+                notes.append(f"{project.id}: ranked without vectors: {error}")
+                return None
+            notes += [note for note in self._vectors.notes if note not in notes]
+            if not similar.current:
+                stage.idle(f"{project.id}: the newest files have none yet")
+                notes.append(f"{project.id}: ranked without vectors: those of the newest files are being made; ask again")
+                return None
+            scores = similar.scores
+            stage.in_ += len(scores)
+            stage.out += len(scores)
+        return scores
 
     def _rank(
-        self, project: Project, code: ProjectCode, words: Mapping[str, float], call: ExpertCall, similar: Mapping[str, float] | None
+        self, project: Project, code: ProjectCode, plan: SearchPlan, similar: Mapping[str, float] | None, tally: StageTally
     ) -> list[tuple[float, Hit]]:
         table = self._index.table(project)
-        names = names_in(call.sub_query.text)
-        from search_router.adapters.local.code_rank import rank_files  # numpy stays out of the start
+        from search_router.adapters.local.code_rank import Known, rank_files  # numpy stays out of the start
         from search_router.adapters.local.code_scope import admit_files
 
-        weights = self._config.weights
-        admitted = admit_files(code, call, frozenset(self._config.languages), weights)
-        defined = _defining(table, names)
-        values = {path: value for path, (value, _) in defined.items()}
-        ranked = rank_files(code.segments, words, values, code.central, admitted, weights, call.limit, similar)
+        admitted = admit_files(code, plan, tally)
+        defined = _define(table, plan, tally)
+        known = Known(code.central, {path: value for path, (value, _) in defined.items()}, similar)
+        ranked = rank_files(code.fields, plan, admitted, known, tally)
         if self.on_ranked is not None:
             self.on_ranked(project, ranked)
         files = ((r, table.get(r.path)) for r in ranked)
@@ -190,7 +205,7 @@ class CodeSearchExpert:
         for r, file in files:
             if file is not None:
                 named = defined.get(r.path, (0.0, None))[1]
-                place = named or _telling_definition(file, r.chunk, words)
+                place = named or _telling_definition(file, r.chunk, plan.words)
                 found.append((r.score, _hit(project.id, file, r, place, exact=named is not None)))
         return found
 
@@ -203,6 +218,17 @@ def _partial(ready: Readiness, behind: list[str]) -> str | None:
     text = ready.partial()
     said = [*([text] if text else []), *(f"{name}: the newest files are not ranked yet; ask again" for name in behind)]
     return "; ".join(said) or None
+
+
+def _define(table: SymbolTable, plan: SearchPlan, tally: StageTally) -> dict[str, tuple[float, Definition]]:
+    """The stage `definitions`: see `_defining`."""
+    if not plan.runs(Stage.DEFINITIONS) or not plan.names:
+        tally.idle(Stage.DEFINITIONS, "the question has no name")
+        return {}
+    with tally.run(Stage.DEFINITIONS, len(plan.names)) as stage:
+        defined = _defining(table, plan.names)
+        stage.out += len(defined)
+    return defined
 
 
 def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, tuple[float, Definition]]:

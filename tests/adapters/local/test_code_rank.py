@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from search_router.adapters.local.code_fields import Fields, centrality
 from search_router.adapters.local.code_index import ProjectCode, find_legacy
-from search_router.adapters.local.code_rank import Admitted, RankedFile, centrality, rank_files
+from search_router.adapters.local.code_plan import SearchPlan, plan_search
+from search_router.adapters.local.code_rank import Admitted, Known, RankedFile, rank_files
 from search_router.adapters.local.code_scope import admit_files
 from search_router.adapters.local.code_segment import Segment, SegmentFile
+from search_router.adapters.local.code_stages import StageTally
 from search_router.adapters.local.code_terms import derive_terms, pack_terms
-from search_router.adapters.local.code_words import question_words
 from search_router.adapters.local.symbol_packing import compact_syntax
 from search_router.adapters.local.symbol_table import IndexedFile
 from search_router.adapters.local.syntax import Extracted
-from search_router.config.schema import CodeSearchWeights
-from search_router.schema import ExpertCall, QueryForm, SubQuery
+from search_router.config.schema import CodeSearchConfig, CodeSearchStages, CodeSearchWeights
+from search_router.schema import ExpertCall, Intent, PrecisionClass, QueryForm, SubQuery
 
 Files = dict[str, str]
 WEIGHTS = CodeSearchWeights(
@@ -41,15 +44,43 @@ def indexed(files: Files) -> dict[str, IndexedFile]:
     return {p: IndexedFile(p, "python", f"blob of {t}", "", empty, pack_terms(derive_terms(t, "python", []))) for p, t in files.items()}
 
 
-def rank(segments: tuple[Segment, ...], question: str, weights: CodeSearchWeights = WEIGHTS, limit: int = 50) -> list[RankedFile]:
+def configuration(weights: CodeSearchWeights = WEIGHTS, **stages: Any) -> CodeSearchConfig:
+    return CodeSearchConfig(
+        kind="codesearch",
+        precision_class=PrecisionClass.HYBRID,
+        engine="code-index",
+        intents=(Intent.CONCEPTUAL,),
+        cap_ms=2500,
+        weights=weights,
+        stages=CodeSearchStages.model_validate(stages),
+    )
+
+
+def plan_for(
+    question: str, weights: CodeSearchWeights = WEIGHTS, limit: int = 50, names: tuple[str, ...] = (), **stages: Any
+) -> SearchPlan:
+    form = QueryForm.SYMBOL if names else QueryForm.TEXT
+    call = ExpertCall("codesearch", SubQuery(form, names, question), (), None, None, limit, 1000, 900, "a test")
+    return plan_search(call, configuration(weights, **stages))
+
+
+def rank(
+    segments: tuple[Segment, ...],
+    question: str,
+    weights: CodeSearchWeights = WEIGHTS,
+    limit: int = 50,
+    similar: Mapping[str, float] | None = None,
+    **stages: Any,
+) -> list[RankedFile]:
     admitted = Admitted([np.ones(len(s), np.bool_) for s in segments], [np.ones(len(s), np.float32) for s in segments])
-    return rank_files(segments, question_words(question), {}, centrality(segments), admitted, weights, limit)
+    plan = plan_for(question, weights, limit, **stages)
+    return rank_files(Fields(segments), plan, admitted, Known(centrality(segments), {}, similar), StageTally(plan))
 
 
-def rank_project(code: ProjectCode, question: str) -> list[RankedFile]:
-    call = ExpertCall("codesearch", SubQuery(QueryForm.TEXT, (), question), (), None, None, 50, 1000, 900, "a test")
-    admitted = admit_files(code, call, frozenset(), WEIGHTS)
-    return rank_files(code.segments, question_words(question), {}, code.central, admitted, WEIGHTS, 50)
+def rank_project(code: ProjectCode, question: str, **stages: Any) -> list[RankedFile]:
+    plan = plan_for(question, **stages)
+    tally = StageTally(plan)
+    return rank_files(code.fields, plan, admit_files(code, plan, tally), Known(code.central, {}), tally)
 
 
 @pytest.mark.parametrize("signal", ["body", "decayed", "strong"])
@@ -86,9 +117,7 @@ def test_a_question_that_meets_nothing_finds_nothing() -> None:
 
 def test_vectors_reorder_what_words_find_and_find_nothing_themselves() -> None:
     segments = (segment({"a.py": "cookie jar", "b.py": "cookie jar", "c.py": "socket"}),)
-    admitted = Admitted([np.ones(3, np.bool_)], [np.ones(3, np.float32)])
-    similar = {"a.py": -0.5, "b.py": 0.2, "c.py": 0.8}
-    ranked = rank_files(segments, question_words("cookie"), {}, centrality(segments), admitted, WEIGHTS, 9, similar)
+    ranked = rank(segments, "cookie", similar={"a.py": -0.5, "b.py": 0.2, "c.py": 0.8})
     assert [r.path for r in ranked] == ["b.py", "a.py"]
     assert ranked[0].score - ranked[1].score == pytest.approx(WEIGHTS.vector * 0.2 / 0.8, abs=1e-5)
     assert [r.signals["vector"] for r in ranked] == [0.25, 0.0]
