@@ -11,7 +11,7 @@ from search_router.adapters.remote.expert import State, Told
 from search_router.adapters.remote.judge import Received, judge, said
 from search_router.adapters.remote.surroundings import fill_texts, find_program, inherited_names, with_environment
 from search_router.adapters.remote.template import fill
-from search_router.config.remote import CommandConfig
+from search_router.config.remote import AnswerConfig, CommandConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
 
@@ -26,6 +26,10 @@ class CommandAsker:
         self._config = config
         self._version: str | None = None
         self._asked_version = False
+
+    @property
+    def answer(self) -> AnswerConfig:
+        return self._config.answer
 
     @property
     def transport(self) -> Literal["command"]:

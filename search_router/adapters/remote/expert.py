@@ -20,7 +20,7 @@ from search_router.adapters.remote.records import Record
 from search_router.adapters.remote.surroundings import require_variables
 from search_router.adapters.remote.suspicion import Suspicion
 from search_router.adapters.remote.template import PROJECT_NAMES, placeholders_in, values_of
-from search_router.config.remote import RemoteConfig
+from search_router.config.remote import AnswerConfig, RemoteConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project, QueryForm, SubQuery
 
@@ -56,6 +56,11 @@ class Asker(Protocol):
     @property
     def templates(self) -> Any:
         """Everything that may hold placeholders: whether the question goes to each project depends on it."""
+        ...
+
+    @property
+    def answer(self) -> AnswerConfig:
+        """What its records are: how lines are counted, what a hit is worth."""
         ...
 
     @property
@@ -187,7 +192,7 @@ class RemoteExpert:
         lists: list[list[Hit]] = []
         lost = 0
         for project, answer in told:
-            hits, nowhere = record_hits(self._config.answer, answer.records, project, call.projects)
+            hits, nowhere = record_hits(self._asker.answer, answer.records, project, call.projects)
             lost += nowhere
             lists.append(hits)
         merged = [hit for row in itertools.zip_longest(*lists) for hit in row if hit is not None][: call.limit]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from search_router.schema import DocumentRecord, Hit, Project
 MAX_TEXT = 100_000
 """Characters of one document."""
 STALE = "stale-index"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 DEFINITION_KINDS = frozenset({"definition", "def"})
 
 
@@ -46,6 +48,7 @@ def record_hits(config: AnswerConfig, records: Sequence[Record], project: Projec
                 is_definition=config.is_definition or _text(record.get("role")) in DEFINITION_KINDS,
                 is_exact=config.is_exact,
                 native_score=number(record.get("score")),
+                content_hash=_hash(record.get("content_hash")),
             )
         )
     return hits, lost
@@ -69,6 +72,12 @@ def _document(record: Record) -> DocumentRecord | None:
 
 def _text(value: Any) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
+
+
+def _hash(value: Any) -> str | None:
+    """A SHA-256 in the form that the router compares; None for anything else, which would make every hit stale."""
+    text = (_text(value) or "").removeprefix("sha256:").lower()
+    return text if _SHA256.fullmatch(text) else None
 
 
 def _symbol(config: AnswerConfig, value: Any) -> str | None:

@@ -13,7 +13,7 @@ from search_router.adapters.remote.judge import Received, judge
 from search_router.adapters.remote.session import Circuit
 from search_router.adapters.remote.surroundings import fill_texts, with_environment
 from search_router.adapters.remote.template import as_text, fill
-from search_router.config.remote import HttpJsonConfig
+from search_router.config.remote import AnswerConfig, HttpJsonConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.observing import trace_headers
 from search_router.schema import Project
@@ -31,6 +31,10 @@ class HttpJsonAsker:
         self._config = config
         self._client: httpx2.AsyncClient | None = None
         self._circuit = Circuit()
+
+    @property
+    def answer(self) -> AnswerConfig:
+        return self._config.answer
 
     @property
     def transport(self) -> Literal["http"]:

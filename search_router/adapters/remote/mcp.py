@@ -40,6 +40,10 @@ class McpAsker:
         self._closed = False
 
     @property
+    def answer(self) -> AnswerConfig:
+        return self._config.answer
+
+    @property
     def transport(self) -> Literal["stdio", "sse", "http"]:
         return self._config.transport
 

@@ -187,16 +187,6 @@ def test_codegraph_json_of_its_command_line() -> None:
     assert (records[1]["start_line"], records[1]["symbol"]) == (879, "Client::send")
 
 
-def test_milvus_rows_are_read_as_its_documentation_has_them() -> None:
-    answer = AnswerConfig.model_validate_json(json.dumps(load_preset("milvus").experts["milvus"]["answer"]))
-    row = {"path": "src/app.py", "start_line": 3, "end_line": 9, "distance": 0.7, "id": 1}
-    (record,) = judge(answer, Received(json.dumps({"code": 0, "data": [row]})))
-    assert (record["path"], record["start_line"], record["score"]) == ("src/app.py", 3, 0.7)
-    with pytest.raises(ExpertError) as caught:
-        judge(answer, Received(json.dumps({"code": 100, "message": "collection not found"})))
-    assert caught.value.failure is FailureClass.INDEX_MISSING
-
-
 async def test_external_docs_ask_twice_and_are_documents(tmp_path: Path) -> None:
     async with replay("context7", "external-docs", "context7.FROM-SOURCE") as expert:
         for _ in range(2):
@@ -264,4 +254,4 @@ def test_each_preset_is_a_sound_configuration_with_priors_and_a_page(tmp_path: P
 
 def test_no_preset_is_on_by_default(tmp_path: Path) -> None:
     config = load_config(roots=[tmp_path], environ={"SEARCH_ROUTER_HOME": str(tmp_path)}).config
-    assert not any(block.kind in ("mcp", "command", "http-json") for block in config.experts.values())
+    assert not any(block.kind in ("mcp", "command", "http-json", "milvus") for block in config.experts.values())
