@@ -75,6 +75,23 @@ class StepConfig(Section):
     """How long its answer to the same arguments may be used again."""
 
 
+class FreshnessProbe(Section):
+    """Where a system says what its index was made of: in the answer of one of its tools, or of a command."""
+
+    tool: str = ""
+    """mcp: a tool of the same server."""
+    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
+    command: tuple[str, ...] = ()
+    """Any kind: a program and its arguments, run in the project."""
+    commit: str = Field(default="", max_length=MAX_PATTERN)
+    """Dotted path to the commit in the JSON of the answer, with ` ~ REGEX` behind it where its first group counts; text that is no JSON has
+    the empty path."""
+    time: str = Field(default="", max_length=MAX_PATTERN)
+    """The same for the time: ISO 8601, or seconds or milliseconds since 1970."""
+    keep_ms: int = Field(default=5_000, ge=0, le=3_600_000)
+    """How long its answer is believed."""
+
+
 class RemoteConfig(ExpertConfig):
     """What all experts have that are other systems."""
 
@@ -88,8 +105,9 @@ class RemoteConfig(ExpertConfig):
     """Calls at once; more wait, and are `busy` when their time is over."""
     max_projects: int = Field(default=3, ge=1, le=64)
     """At most so many projects of a request are asked about, where the call names one."""
-    freshness: Literal["live", "index", "none"] = "none"
-    """live: it reads the files as they are. index: as of `index_files`. none: nobody can tell."""
+    freshness: Literal["live", "index", "probe", "none"] = "none"
+    """live: it reads the files as they are. index: as of `index_files`. probe: as `freshness_probe` says. none: nobody can tell."""
+    freshness_probe: FreshnessProbe | None = None
     index_files: tuple[str, ...] = ()
     """Globs below a project's root. Without a match the expert is `index-missing`; a file newer than all of them is stale."""
     egress: Literal["local", "third-party"] = "local"

@@ -34,6 +34,7 @@ def check_remote(name: str, block: Table) -> Iterator[Finding]:
     for header, value in (as_table(block.get("headers")) or {}).items():
         if _SECRET_HEADER.search(header) and isinstance(value, str) and "{env:" not in value:
             yield (*at, "headers", header), "must name the variable that holds the secret, such as {env:NAME}: a configuration holds none"
+    yield from _probe(at, kind, block)
     if kind == "milvus":
         yield from _milvus(at, block)
         return
@@ -48,6 +49,28 @@ def check_remote(name: str, block: Table) -> Iterator[Finding]:
     for index, variable in enumerate(as_array(block.get("pass_env")) or ()):
         if isinstance(variable, str) and variable.startswith("SEARCH_ROUTER_"):
             yield (*at, "pass_env", index), "names a variable of this router; those are never passed on"
+
+
+def _probe(at: KeyPath, kind: object, block: Table) -> Iterator[Finding]:
+    probe = as_table(block.get("freshness_probe"))
+    if (block.get("freshness") == "probe") != (probe is not None):
+        yield (*at, "freshness"), 'is "probe" exactly where there is a freshness_probe'
+    if probe is None:
+        return
+    at = (*at, "freshness_probe")
+    if bool(probe.get("tool")) == bool(probe.get("command")):
+        yield at, "needs one of tool and command"
+    if probe.get("tool") and kind != "mcp":
+        yield (*at, "tool"), "is for kind mcp; any kind may have a command"
+    if not probe.get("commit") and not probe.get("time"):
+        yield at, "needs commit or time: where the answer says what the index was made of"
+    yield from _placeholders((*at, "arguments"), probe.get("arguments"), _PLACE)
+    yield from _placeholders((*at, "command"), probe.get("command"), _PLACE, env=True)
+    for key in ("commit", "time"):
+        text = probe.get(key)
+        _, tilde, pattern = text.partition("~") if isinstance(text, str) else ("", "", "")
+        if tilde:
+            yield from _pattern((*at, key), pattern.strip(), groups=True)
 
 
 def _milvus(at: KeyPath, block: Table) -> Iterator[Finding]:

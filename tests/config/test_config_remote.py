@@ -67,6 +67,22 @@ def test_a_sound_block_is_no_mistake(tmp_path: Path) -> None:
             "",
             "experts.mine.headers.Authorization: must name the variable",
         ),
+        ('tool = "t"\ncommand = ["x"]\nfreshness = "probe"', "", 'experts.mine.freshness: is "probe" exactly where'),
+        (
+            'tool = "t"\ncommand = ["x"]\nfreshness = "probe"\nfreshness_probe = { commit = "a" }',
+            "",
+            "experts.mine.freshness_probe: needs one of tool and command",
+        ),
+        (
+            'tool = "t"\ncommand = ["x"]\nfreshness = "probe"\nfreshness_probe = { tool = "s" }',
+            "",
+            "experts.mine.freshness_probe: needs commit or time",
+        ),
+        (
+            'tool = "t"\ncommand = ["x"]\nfreshness = "probe"\nfreshness_probe = { tool = "s", commit = "~ [0-9a-f]+" }',
+            "",
+            "experts.mine.freshness_probe.commit: needs a group",
+        ),
         ('tool = "t"\ncommand = ["x"]', 'pattern = "x"\nform_ = 1', "experts.mine.answer.form_: is not a known key"),
     ],
 )

@@ -12,7 +12,7 @@ import anyio
 
 from search_router.adapters.remote.expert import State, Told
 from search_router.adapters.remote.handshake import check_tool
-from search_router.adapters.remote.judge import best_by_words, judge, judge_refusal, read_result
+from search_router.adapters.remote.judge import Received, best_by_words, judge, judge_refusal, read_result, said
 from search_router.adapters.remote.link import Target
 from search_router.adapters.remote.records import Record
 from search_router.adapters.remote.rpc import RpcError
@@ -113,6 +113,17 @@ class McpAsker:
         received = read_result(reply.result, reply.cut)
         records = await anyio.to_thread.run_sync(judge, answer, received) if len(received.text) > LARGE else judge(answer, received)
         return Told(records, reply.cut, connected.server_name or None, connected.server_version or None, connected.link.noise)
+
+    async def ask_about_index(self, values: Mapping[str, Any], project: Project, seconds: float) -> Received:
+        """What the tool of the freshness probe answers. Raises ExpertError as `ask`."""
+        probe = self._config.freshness_probe
+        assert probe is not None
+        session = await self._session(project)
+        try:
+            reply, _ = await session.call_tool(probe.tool, fill(probe.arguments, values), seconds)
+        except RpcError as error:
+            raise ExpertError(FailureClass.REJECTED, f"it refuses {probe.tool}: {said(error.message)}") from error
+        return read_result(reply.result, reply.cut)
 
     @property
     def share_of_start(self) -> float:

@@ -66,7 +66,7 @@ def _decode(text: str, cut: bool) -> Any:
 
 
 def _json_records(config: AnswerConfig, document: Any) -> Iterator[Record]:
-    readers = {field: _reader(spec) for field, spec in config.fields.items()}
+    readers = {field: field_reader(spec) for field, spec in config.fields.items()}
     steps = config.items.split(".") if config.items else []
     for item, keys in _walk(document, steps, ()):
         record = {field: read(item, keys) for field, read in readers.items()}
@@ -98,7 +98,7 @@ def _walk(value: Any, steps: list[str], keys: tuple[str, ...]) -> Iterator[tuple
     yield from _walk(cast("dict[str, Any]", value)[step], rest, keys)
 
 
-def _reader(spec: str) -> Callable[[Any, tuple[str, ...]], Any]:
+def field_reader(spec: str) -> Callable[[Any, tuple[str, ...]], Any]:
     """What reads one field of an item: `a.b.0`, `@1` for a key on the way, and ` ~ REGEX` behind either."""
     path, tilde, pattern = spec.partition("~")
     path = path.strip()

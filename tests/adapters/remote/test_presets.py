@@ -166,8 +166,11 @@ async def test_semble_answers_json_in_text(tmp_path: Path) -> None:
 
 
 async def test_dora_counts_from_zero_and_leaves_a_dot_behind_names(tmp_path: Path) -> None:
-    async with replay("dora", "dora", "dora.symbol") as expert:
+    (tmp_path / "source/core").mkdir(parents=True)
+    (tmp_path / "source/core/constants.ts").write_text("changed after it was indexed\n")
+    async with replay("dora", "dora", "dora.symbol", "dora.status") as expert:
         result = await expert.search(call_for(tmp_path, form=QueryForm.SYMBOL, terms=("Ky",)))
+        assert {hit.path for hit in result.hits if "stale-index" in hit.flags} == {"source/core/constants.ts"}
         assert places(result.hits)[0] == ("source/core/constants.ts", 246, 246)
         assert result.hits[0].symbol == "kyOptionKeys"
         assert (await expert.search(call_for(tmp_path, form=QueryForm.SYMBOL, terms=("NoSuchXyz",)))).hits == ()
