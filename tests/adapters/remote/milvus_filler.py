@@ -4,6 +4,9 @@
 until its input ends, and says when it has it.
 """
 
+# What the extra `milvus` brings is not in every environment.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import json
