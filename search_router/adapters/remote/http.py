@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import anyio
 
+from search_router.adapters.remote.eras import enveloped, routing_headers
 from search_router.adapters.remote.framing import Broken, EventReader, Line, Message, Noise, decode_message
 from search_router.adapters.remote.link import Link, SessionLost, Target
 from search_router.adapters.remote.rpc import Exchange, Reply, read_answer, request_bytes, silence
@@ -120,7 +121,8 @@ class HttpLink:
         strays: list[str] = []
         try:
             async with asyncio.timeout(seconds), transport_failures(self._target.url):
-                return await self._post(request_id, request_bytes(request_id, method, params), strays)
+                body = request_bytes(request_id, method, enveloped(params, self._version))
+                return await self._post(request_id, body, strays, routing_headers(method, params, self._version))
         except TimeoutError:
             raise silence(method, seconds, strays) from None
 
@@ -152,17 +154,19 @@ class HttpLink:
             **({VERSION: self._version} if self._version else {}),
         }
 
-    def _stream(self, body: bytes) -> contextlib.AbstractAsyncContextManager[httpx2.Response]:
-        return self._client.stream("POST", self._target.url, content=body, headers={**self._headers(), **trace_headers()})
+    def _stream(self, body: bytes, more: Mapping[str, str] | None = None) -> contextlib.AbstractAsyncContextManager[httpx2.Response]:
+        headers = {**self._headers(), **trace_headers(), **(more or {})}
+        return self._client.stream("POST", self._target.url, content=body, headers=headers)
 
     async def _check(self, response: httpx2.Response) -> None:
         if response.status_code == 404 and self._session is not None:
             raise SessionLost
         await refuse_status(response, self._target.url)
 
-    async def _post(self, request_id: int, body: bytes, strays: list[str]) -> Reply:
-        async with self._stream(body) as response:
-            if response.status_code == 400 and response.headers.get("content-type", "").startswith("application/json"):
+    async def _post(self, request_id: int, body: bytes, strays: list[str], more: Mapping[str, str]) -> Reply:
+        async with self._stream(body, more) as response:
+            refused = response.status_code == 400 or (response.status_code == 404 and self._session is None)
+            if refused and response.headers.get("content-type", "").startswith("application/json"):
                 line = await read_capped(response, ERROR_BYTES)
                 if isinstance(message := decode_message(line), Message) and message.is_answer:
                     return read_answer(message)  # a refusal in JSON-RPC's own words
@@ -248,7 +252,7 @@ class SseLink:
         return self._why
 
     def agree(self, version: str) -> None:
-        """Nothing on this transport says the version again."""
+        self._exchange.version = version
 
     async def run(self) -> None:
         """Read the stream and post messages until the stream ends."""

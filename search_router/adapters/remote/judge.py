@@ -36,8 +36,12 @@ def read_result(result: Mapping[str, Any], cut: int = 0) -> Received:
     """The parts of an MCP tool result.
 
     Raises:
-        ExpertError: `protocol-error`, when it has neither content nor structuredContent.
+        ExpertError: `protocol-error`, when it has neither content nor structuredContent; `rejected`, when it is no answer yet but a
+            request for input (2026-07-28).
     """
+    kind = result.get("resultType")
+    if kind not in (None, "complete"):
+        raise ExpertError(FailureClass.REJECTED, f"It wants more before it answers ({said(str(kind), 40)}), and nobody can be asked here.")
     content, structured = result.get("content"), result.get("structuredContent")
     if not isinstance(content, list) and not isinstance(structured, dict):
         raise ExpertError(FailureClass.PROTOCOL_ERROR, "The tool's result has neither content nor structuredContent.")

@@ -144,7 +144,9 @@ class McpAsker:
             return State(f"{error.message} Next try in {left:.1f} s.", failure=error.failure, details=(*details, *more))
         if running:
             first = running[0]
-            return State(f"running: {first.server_name or 'a server without a name'}", first.server_version or None, details=details)
+            spoken = (("protocol", first.protocol), *((("initialize", f"refused: {first.why}"),) if first.why else ()))
+            name = first.server_name or "a server without a name"
+            return State(f"running: {name}", first.server_version or None, details=(*details, *spoken))
         starting = any(s.starting for s in self._sessions.values())
         fallen = next((s.circuit.last for s in self._sessions.values() if s.circuit.last is not None), None)
         if fallen is not None and not starting:
