@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from search_router.adapters.process import run_command
 from search_router.adapters.remote.expert import State, Told
-from search_router.adapters.remote.judge import Received, judge, said
+from search_router.adapters.remote.judge import Received, judge, readable, said
 from search_router.adapters.remote.surroundings import fill_texts, find_program, inherited_names, with_environment
 from search_router.adapters.remote.template import fill
 from search_router.config.remote import AnswerConfig, CommandConfig, RemoteConfig
@@ -53,10 +53,12 @@ class CommandAsker:
                 done = await run_command([program, *argv[1:]], cwd=cwd, env=env, inherit=inherit, max_bytes=config.max_bytes)
         except TimeoutError:
             raise ExpertError(FailureClass.TIMEOUT, f"The command did not end within {round(seconds * 1000)} ms; it was killed.") from None
-        received = Received(done.stdout.decode("utf-8", "replace"), None, done.returncode not in config.ok_exits, done.cut)
+        heard = Received(done.stdout.decode("utf-8", "replace"), None, done.returncode not in config.ok_exits, done.cut)
+        received = readable(config.answer, heard)
         if received.is_error:
             self._raise_failure(done.returncode, received, done.stderr)
-        return Told(judge(config.answer, received), done.cut, Path(program).name, await self._learn_version(cwd))
+        records = judge(config.answer, received)
+        return Told(records, done.cut, Path(program).name, await self._learn_version(cwd), long_lines=received.long_lines)
 
     def _raise_failure(self, code: int, received: Received, stderr: str) -> None:
         """An exit code that is no answer; the configured rules look at both outputs, and `empty` may say that it means nothing found."""

@@ -39,6 +39,7 @@ class Told:
     server_name: str | None = None
     server_version: str | None = None
     noise: int = 0
+    long_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,7 @@ class RemoteExpert:
         notes = [
             *unknown,
             *([f"{lost} of its items name no file of these projects"] if lost else []),
+            *([f"{long} of its lines were cut for being too long"] if (long := sum(a.long_lines for _, a in told)) else []),
             *([f"its server printed {noise} lines that are no messages"] if (noise := max(a.noise for _, a in told)) else []),
         ]
         first = told[0][1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import anyio
 
 from search_router.adapters.remote.expert import State, Told
 from search_router.adapters.remote.handshake import check_tool
-from search_router.adapters.remote.judge import Received, best_by_words, judge, judge_refusal, read_result, said
+from search_router.adapters.remote.judge import Received, best_by_words, judge, judge_refusal, read_result, readable, said
 from search_router.adapters.remote.link import Target
 from search_router.adapters.remote.records import Record
 from search_router.adapters.remote.rpc import RpcError
@@ -76,7 +77,7 @@ class McpAsker:
             told = await self._call(session, config.tool, config.arguments, fill(config.arguments, more), config.answer, until)
             about = {name: first[name] for name in ("title", "url") if first.get(name)}
             records += [about | {name: value for name, value in found.items() if value is not None} for found in told.records]
-        return Told(records, told.cut, told.server_name, told.server_version, told.noise)
+        return replace(told, records=records)
 
     async def _first(self, session: ServerSession, values: dict[str, Any], until: float) -> list[Record]:
         """The chosen items of the call that comes first; its answer may be a kept one."""
@@ -110,9 +111,10 @@ class McpAsker:
             reply, connected = await session.call_tool(tool, arguments, until - time.monotonic())
         except RpcError as error:
             raise judge_refusal(answer, error) from error
-        received = read_result(reply.result, reply.cut)
+        received = readable(answer, read_result(reply.result, reply.cut))
         records = await anyio.to_thread.run_sync(judge, answer, received) if len(received.text) > LARGE else judge(answer, received)
-        return Told(records, reply.cut, connected.server_name or None, connected.server_version or None, connected.link.noise)
+        name, version = connected.server_name or None, connected.server_version or None
+        return Told(records, reply.cut, name, version, connected.link.noise, received.long_lines)
 
     async def ask_about_index(self, values: Mapping[str, Any], project: Project, seconds: float) -> Received:
         """What the tool of the freshness probe answers. Raises ExpertError as `ask`."""

@@ -17,12 +17,24 @@ from search_router.config.remote import AnswerConfig
 
 Record = Mapping[str, Any]
 MAX_RECORDS = 1000
+MAX_LINE = 2000
+"""Characters of a line that patterns look at: a search may take the square of a line's length, and nothing can stop it on its way."""
 _FENCE = re.compile(r"\s*\n(?P<fence>`{3,}|~{3,})[^\n]*\n")
 _HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 
 
 class Unreadable(ValueError):
     """The text does not have the form that the configuration names."""
+
+
+_LONG_LINE = re.compile(rf"([^\n]{{{MAX_LINE}}})[^\n]+")
+
+
+def short_lines(config: AnswerConfig, text: str) -> tuple[str, int]:
+    """The text as patterns may look at it, and how many of its lines were cut."""
+    if config.form != "pattern" or len(text) <= MAX_LINE:
+        return text, 0
+    return _LONG_LINE.subn(r"\1", text)
 
 
 @lru_cache(maxsize=512)

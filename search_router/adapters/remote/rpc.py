@@ -176,7 +176,8 @@ class Exchange:
         """Fail the call that this must have been for; where that cannot be told, remember it for those that wait."""
         concerned = [self._waiting[request_id]] if request_id in self._waiting else list(self._waiting.values())
         for waiting in concerned:
-            waiting.strays.append(what)
+            if not waiting.strays:  # the first says it; a flood of them is not to be kept
+                waiting.strays.append(what)
             if at_once and len(concerned) == 1 and not waiting.future.done():
                 waiting.future.set_exception(ExpertError(FailureClass.PROTOCOL_ERROR, f"The server sent {what}."))
 
