@@ -1,4 +1,4 @@
-"""Reads collections with pymilvus: connections that are kept, what a collection has, one search, and what each failure means. Blocks.
+"""Reads collections with pymilvus: connections that are kept, what a collection has, and one search. Blocks.
 
 Runs in a child (see `milvus_worker`), because of what pymilvus and milvus-lite bring with them. The filter and the names of fields come
 from the configuration; a token comes from this process' environment, and is in no error.
@@ -6,15 +6,13 @@ from the configuration; a token comes from this process' environment, and is in 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import json
 import os
-import sys
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -23,17 +21,13 @@ from pydantic import BaseModel, ConfigDict
 
 from search_router.adapters.local.embed_choice import load_embedder
 from search_router.adapters.local.embed_protocol import Embedder
+from search_router.adapters.remote.milvus_failures import milvus_failures
 from search_router.config.vectors import VectorsConfig
 from search_router.errors import ExpertError, FailureClass
-from search_router.redact import scrub
 
 LITE_SUFFIX = ".db"
 LITE_VERSION = "milvus_lite"
 INSTALL = "pip install 'search-router[milvus]'"
-NO_COLLECTION, NOT_LOADED, CONNECT_FAILED = 100, 101, 2
-BUSY_CODES = frozenset({8, 9})
-DENIED_CODES = frozenset({80, 1800})
-SAID = 300
 
 
 class Asked(BaseModel):
@@ -91,6 +85,8 @@ class Collections:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._makers: dict[object, threading.Lock] = {}
+        """One for each thing that is made once: a server that hangs holds up nobody but who asks it."""
         self._places: dict[tuple[str, str, str], Place] = {}
         self._embedders: dict[str, Embedder] = {}
 
@@ -103,7 +99,7 @@ class Collections:
         """
         until = time.monotonic() + asked.seconds
         query: Any = asked.question if asked.vectors is None else self._embed(asked.vectors, asked.question)
-        with milvus_failures(asked):
+        with milvus_failures(asked.collection, asked.token_env, asked.seconds):
             place = self._enter(asked, until)
             found: Found | None = None
             try:
@@ -121,8 +117,14 @@ class Collections:
         now = time.monotonic()
         with self._lock:
             idle = [key for key, p in self._places.items() if is_lite(key[0]) and not p.users and now - p.used > p.idle_seconds]
-            for key in idle:
-                self._places.pop(key).client.close()
+        for key in idle:
+            with self._maker(key):
+                with self._lock:
+                    place = self._places.get(key)
+                    if place is None or place.users:
+                        continue
+                    del self._places[key]
+                place.client.close()
                 _release_lite(key[0])
 
     def _search(self, place: Place, asked: Asked, query: Any, until: float) -> Found:
@@ -148,24 +150,32 @@ class Collections:
         return Found([_row(cast("Mapping[str, Any]", row), asked.fields, sign) for row in rows], place.version)
 
     def _enter(self, asked: Asked, until: float) -> Place:
-        """The connection for a search, opened when there is none. One thread opens at a time: a database can be open once."""
+        """The connection for a search, opened when there is none. A milvus-lite database can be open once."""
         key = (asked.uri, asked.database, asked.token_env)
-        with self._lock:
-            place = self._places.get(key)
+        with self._maker(key):
+            with self._lock:
+                place = self._places.get(key)
+                if place is not None:
+                    place.users += 1  # before it can be let go of
             if place is None:
                 client = open_client(asked, _left(until))
-                place = self._places[key] = Place(client, str(client.get_server_version(timeout=_left(until))))
-            place.users += 1
-            place.idle_seconds = asked.idle_seconds
-            return place
+                place = Place(client, str(client.get_server_version(timeout=_left(until))), users=1)
+                with self._lock:
+                    self._places[key] = place
+        place.idle_seconds = asked.idle_seconds
+        return place
 
     def _embed(self, settings: VectorsConfig, question: str) -> list[float]:
         key = settings.model_dump_json()
-        with self._lock:
+        with self._maker(key):
             embedder = self._embedders.get(key)
             if embedder is None:
                 embedder = self._embedders[key] = load_embedder(settings)
         return [float(number) for number in embedder.embed_query(question)]
+
+    def _maker(self, key: object) -> threading.Lock:
+        with self._lock:
+            return self._makers.setdefault(key, threading.Lock())
 
 
 def is_lite(uri: str) -> bool:
@@ -253,54 +263,6 @@ def _left(until: float) -> float:
     if left <= 0:
         raise ExpertError(FailureClass.TIMEOUT, "The time was over before the collection was asked.")
     return left
-
-
-def _raised_by_milvus() -> tuple[type[BaseException], ...]:
-    """What pymilvus and gRPC raise, where they have been imported at all."""
-    milvus, grpc = sys.modules.get("pymilvus.exceptions"), sys.modules.get("grpc")
-    found: list[type[BaseException]] = [getattr(milvus, "MilvusException")] if milvus else []  # noqa: B009 - it has no types
-    return (ValueError, *found, *([getattr(grpc, "RpcError")] if grpc else []))  # noqa: B009
-
-
-@contextlib.contextmanager
-def milvus_failures(asked: Asked) -> Generator[None]:
-    """What pymilvus and gRPC raise as failure classes, without the token."""
-    try:
-        yield
-    except _raised_by_milvus() as error:
-        raise _failure_of(error, asked) from error
-
-
-def _failure_of(error: BaseException, asked: Asked) -> ExpertError:
-    name, text = type(error).__name__, _words(error, asked)
-    code = getattr(error, "code", None)
-    code = code() if callable(code) else code
-    status = str(getattr(code, "name", ""))
-    if status == "UNAUTHENTICATED" or code in DENIED_CODES or "auth check failure" in text:
-        return ExpertError(FailureClass.UNCONFIGURED, f"It refuses the token: {text}", remedy="Check the variable in `token_env`.")
-    if status == "DEADLINE_EXCEEDED" or "DEADLINE_EXCEEDED" in text or "Deadline Exceeded" in text:
-        return ExpertError(FailureClass.TIMEOUT, f"No answer in {asked.seconds:g} s: {text}")
-    if status == "UNAVAILABLE" or name in ("MilvusUnavailableException", "ConnectError") or code == CONNECT_FAILED:
-        return ExpertError(FailureClass.UNAVAILABLE, f"It cannot be reached: {text}", remedy="Check `uri`.")
-    if "Open local milvus failed" in text:
-        words = "The database cannot be opened: another process has it open, or it is damaged."
-        return ExpertError(FailureClass.BUSY, words, remedy="milvus-lite lets one process in at a time.")
-    if code == NO_COLLECTION or name == "CollectionNotExistException":
-        words = f"There is no collection {asked.collection}: {text}"
-        return ExpertError(FailureClass.INDEX_MISSING, words, remedy="Fill it, or set `collection`.")
-    if code == NOT_LOADED or "not loaded" in text:
-        return ExpertError(FailureClass.UNAVAILABLE, f"The collection is not loaded: {text}", remedy="Load it in Milvus.")
-    if code in BUSY_CODES:
-        return ExpertError(FailureClass.BUSY, f"It has no room for the question: {text}")
-    if name == "ConnectionConfigException" or isinstance(error, ValueError):
-        return ExpertError(FailureClass.UNCONFIGURED, f"It cannot be asked as configured: {text}", remedy="Check `uri`.")
-    return ExpertError(FailureClass.REJECTED, f"It says: {text}")
-
-
-def _words(error: BaseException, asked: Asked) -> str:
-    text = " ".join(str(getattr(error, "message", None) or error).split())
-    token = os.environ.get(asked.token_env, "") if asked.token_env else ""
-    return scrub(text.replace(token, "[removed]") if token else text)[:SAID]
 
 
 def answer_of(found: Found) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
 from tests.adapters.local.embedding_server import DIMENSIONS, EmbeddingServer, embedding_server, vector_of
 from tests.adapters.remote.desk import call_for, project_at
+from tests.adapters.remote.test_remote_router import QUESTION, router_of, statement
+from tests.scripted_router import write_files
 
 MISSING = [name for name in ("pymilvus", "milvus_lite") if importlib.util.find_spec(name) is None]
 needs_milvus = pytest.mark.skipif(bool(MISSING), reason=f"the extra `milvus` is not installed: no {', '.join(MISSING)}")
@@ -206,6 +208,45 @@ async def test_a_place_that_is_not_there_is_told_from_one_that_is_taken(database
     assert odd.failure is FailureClass.UNCONFIGURED
 
 
+@needs_milvus
+async def test_fifty_first_questions_start_one_process(database: Path, embedder: EmbeddingServer) -> None:
+    async with expert_of(config(database, embedder, max_parallel=50)) as expert:
+        counts: list[int] = []
+
+        async def ask() -> None:
+            asked = call_for(database.parent, "open the database", projects=both(database), budget_ms=60_000)
+            counts.append(len((await expert.search(asked)).hits))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(50):
+                tasks.start_soon(ask)
+        assert counts == [4] * 50
+        assert (await expert.health(())).details["starts"] == "1"
+
+
+@needs_milvus
+async def test_through_the_router_a_hit_in_a_file_that_changed_is_stale_and_the_version_is_in_the_receipt(
+    embedder: EmbeddingServer, tmp_path: Path
+) -> None:
+    """The rows are of the files that the router's project has, one of them with another hash."""
+    root = tmp_path / "work"
+    write_files(root)
+    rows: list[dict[str, Any]] = []
+    for path, text in (("src/app.py", "before it changed"), ("notes.txt", (root / "notes.txt").read_text())):
+        about = {"path": path, "repo": "work", "language": "python", "first": 1, "last": 1, "text": text or " "}
+        rows.append({**about, "vector": vector_of(text), "hash": hashlib.sha256(text.encode()).hexdigest()})
+    with filling(tmp_path / "code.db", rows):
+        pass
+    block = config(tmp_path / "code.db", embedder).model_dump(mode="json", exclude_unset=True)
+    async with router_of(tmp_path, {"collection": {**block, "answer": None}}) as router:
+        answer = await router.search(QUESTION)
+        assert {item.path: "stale-index" in item.flags for item in answer.evidence} == {"src/app.py": True, "notes.txt": False}
+        body = (await statement(router, answer))["predicate"]
+        (server,) = [e["server"] for e in body["experts"] if e["expert"] == "collection"]
+        assert server["name"] == "milvus" and server["version"].startswith("milvus_lite")
+
+
+@pytest.mark.slow
 @needs_milvus
 async def test_an_idle_database_is_let_go_of_so_that_it_can_be_filled(database: Path, embedder: EmbeddingServer) -> None:
     async with expert_of(config(database, embedder, idle_ms=100)) as expert:
