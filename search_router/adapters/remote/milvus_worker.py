@@ -21,6 +21,8 @@ from search_router.standard_streams import claim_standard_streams
 
 THREADS: Final = 8
 IDLE_CHECK_SECONDS: Final = 1.0
+READ_BY_PYMILVUS: Final = frozenset({"MILVUS_URI", "MILVUS_DEFAULT_CONNECTION"})
+"""Its import fails where this holds the path of a database, which is what our users put there; it is told the URI in each call."""
 PROTOCOL: Final = "2025-06-18"
 
 
@@ -83,6 +85,8 @@ def _failure(error: ExpertError) -> dict[str, Any]:
 
 
 def main() -> int:
+    for name in [name for name in os.environ if name in READ_BY_PYMILVUS or name.startswith("MILVUS_CONN_")]:
+        del os.environ[name]
     logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs every error that it raises, with its traceback
     with claim_standard_streams() as wire:
         Worker(wire.sink).serve(wire.source)

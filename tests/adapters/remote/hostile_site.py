@@ -10,7 +10,7 @@ import json
 import sys
 
 ATTACK = sys.argv[1]
-GOOD = {"items": [{"path": "src/app.py", "start": 4, "end": 6}]}
+BOMB = gzip.compress(gzip.compress(b"0" * 200_000_000, 1), 1) if ATTACK == "bomb" else b""
 
 
 def mcp_answer(message):
@@ -56,8 +56,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if ATTACK == "redirect":
             self.whole(307, "text/plain", b"", Location=sys.argv[2])
         elif ATTACK == "bomb":
-            packed = gzip.compress(gzip.compress(b"0" * 200_000_000, 1), 1)
-            self.whole(200, "application/json", packed, Content_Encoding="gzip, gzip")
+            self.whole(200, "application/json", BOMB, Content_Encoding="gzip, gzip")
         elif ATTACK == "html":
             self.whole(200, "text/html", b"<html>please log in</html>")
         elif ATTACK == "header":

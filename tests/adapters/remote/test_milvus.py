@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -148,6 +149,19 @@ async def test_a_field_that_milvus_makes_itself_is_asked_with_words(database: Pa
         assert [h.path for h in found.hits] == ["src/window.py"]
         nothing = await expert.search(call_for(database.parent, "page", projects=both(database), budget_ms=60_000))
         assert nothing.hits == ()
+
+
+@needs_milvus
+async def test_the_uri_may_come_from_the_variable_that_pymilvus_reads_as_well(database: Path) -> None:
+    """Its import fails where MILVUS_URI holds the path of a database."""
+    assert "MILVUS_URI" not in os.environ
+    os.environ["MILVUS_URI"] = str(database)
+    try:
+        async with expert_of(config("{env:MILVUS_URI}", asks="text", vector_field="sparse")) as expert:
+            found = await expert.search(call_for(database.parent, "window", projects=both(database), budget_ms=60_000))
+            assert [h.path for h in found.hits] == ["src/window.py"]
+    finally:
+        del os.environ["MILVUS_URI"]
 
 
 @needs_milvus
