@@ -130,7 +130,7 @@ class ExpertShelf(Mapping[str, Expert]):
                 from search_router.adapters.local.scripted import ScriptedExpert
 
                 return ScriptedExpert(name, settings)
-            case McpConfig() | CommandConfig() | HttpJsonConfig():
+            case McpConfig() | CommandConfig() | HttpJsonConfig() | MilvusConfig():
                 raise KeyError(name)  # made with the shelf, all together
 
 
