@@ -14,7 +14,7 @@ from search_router.adapters.remote.expert import RemoteExpert
 from search_router.adapters.remote.presets import Preset, load_preset, preset_names
 from search_router.adapters.remote.surroundings import find_program, missing_variables
 from search_router.config.loader import PROJECT_FILE, load_config
-from search_router.config.remote import McpConfig
+from search_router.config.remote import McpConfig, MilvusConfig
 from search_router.errors import ConfigError, ExpertError
 from search_router.plain_files import read_plain
 from search_router.router.service import Router, open_router
@@ -152,7 +152,7 @@ async def _probe(router: Router, name: str, question: str) -> Probed:
     if not isinstance(expert, RemoteExpert):
         return Probed(name, True, "is an embedded expert")
     settings = router.loaded.config.experts[name]
-    start = settings.start_ms / 1000 if isinstance(settings, McpConfig) else 0.0
+    start = settings.start_ms / 1000 if isinstance(settings, McpConfig | MilvusConfig) else 0.0
     call = ExpertCall(
         expert=name,
         sub_query=SubQuery(QueryForm.SYMBOL if question.isidentifier() else QueryForm.KEYWORDS, tuple(question.split()), question),

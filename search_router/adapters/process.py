@@ -24,6 +24,8 @@ from search_router.errors import ExpertError, FailureClass
 MARK = "SEARCH_ROUTER_LIFELINE"
 STDERR_KEPT = 4096
 CLOSE_SECONDS = 2.0
+LAST_WORDS_SECONDS = 0.2
+"""So long after a child has ended its output may be silent before nobody listens any more."""
 NOT_INHERITED = frozenset(
     {
         "GIT_DIR",
@@ -188,14 +190,27 @@ async def run_command(
             err.extend(chunk)
             del err[:-STDERR_KEPT]
 
+    async def stop_listening(process: Process, readers: anyio.CancelScope) -> None:
+        """A child that has ended is over, even when a process that it left behind holds its output open."""
+        await process.wait()
+        heard, before = len(out) + cut, -1
+        while heard != before:
+            await anyio.sleep(LAST_WORDS_SECONDS)
+            heard, before = len(out) + cut, heard
+        readers.cancel()
+
     async with open_child(argv, cwd=cwd, env=env, inherit=inherit, stdin=stdin is not None) as process:
         assert process.stdout is not None and process.stderr is not None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(read_stdout, process.stdout)
-            tasks.start_soon(read_stderr, process.stderr)
-            if stdin is not None and process.stdin is not None:
-                with contextlib.suppress(anyio.BrokenResourceError):
-                    await process.stdin.send(stdin)
-                await process.stdin.aclose()
+        async with anyio.create_task_group() as waiting:
+            with anyio.CancelScope() as readers:
+                waiting.start_soon(stop_listening, process, readers)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(read_stdout, process.stdout)
+                    tasks.start_soon(read_stderr, process.stderr)
+                    if stdin is not None and process.stdin is not None:
+                        with contextlib.suppress(anyio.BrokenResourceError):
+                            await process.stdin.send(stdin)
+                        await process.stdin.aclose()
+            waiting.cancel_scope.cancel()
         code = await process.wait()
     return Finished(code, bytes(out), err.decode("utf-8", "replace").strip(), cut)

@@ -11,7 +11,7 @@ from search_router.adapters.local.disk_space import Reserve
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.vector_index import VectorIndex
-from search_router.config.remote import CommandConfig, HttpJsonConfig, McpConfig
+from search_router.config.remote import CommandConfig, HttpJsonConfig, McpConfig, MilvusConfig
 from search_router.config.schema import (
     AnyExpertConfig,
     CallGraphConfig,
@@ -46,11 +46,11 @@ class ExpertShelf(Mapping[str, Expert]):
         self._vectors = VectorIndex(self.index, config.vectors, cache_dir, max_file_bytes=self.index.max_file_bytes)
         self._settings = {name: settings for name, settings in config.experts.items() if settings.enabled}
         self._made: dict[str, Expert] = {}
-        remote = {n: s for n, s in self._settings.items() if isinstance(s, McpConfig | CommandConfig | HttpJsonConfig)}
+        remote = {n: s for n, s in self._settings.items() if isinstance(s, McpConfig | CommandConfig | HttpJsonConfig | MilvusConfig)}
         if remote:
             from search_router.adapters.remote.kinds import make_remote_experts  # only who has one pays for it
 
-            self._made.update(make_remote_experts(remote))
+            self._made.update(make_remote_experts(remote, config.vectors))
         self._settings = {n: s for n, s in self._settings.items() if n in self._made or n not in remote}
         self.cards: Mapping[str, ExpertCard] = {
             n: self._made[n].card if n in self._made else embedded_card(n, s) for n, s in self._settings.items()
@@ -130,7 +130,7 @@ class ExpertShelf(Mapping[str, Expert]):
                 from search_router.adapters.local.scripted import ScriptedExpert
 
                 return ScriptedExpert(name, settings)
-            case McpConfig() | CommandConfig() | HttpJsonConfig():
+            case McpConfig() | CommandConfig() | HttpJsonConfig() | MilvusConfig():
                 raise KeyError(name)  # made with the shelf, all together
 
 

@@ -30,6 +30,7 @@ START = sys.argv[2] if len(sys.argv) > 2 else "none"
 TOOLS: list[Message] = [
     {"name": "search", "inputSchema": {"type": "object", "properties": {"question": {"type": "string"}, "mode": {"enum": ["fast"]}}}},
     {"name": "bare", "inputSchema": {"type": "object"}},
+    {"name": "status", "inputSchema": {"type": "object", "properties": {"file": {"type": "string"}}}},
 ]
 CALLS = {"n": 0}
 
@@ -78,9 +79,22 @@ def answers(message: Message) -> list[bytes]:
     return call(message)
 
 
+def status(file: str) -> Message:
+    """What the tool `status` says of the index: the text of a file, which a test writes."""
+    try:
+        said = Path(file).read_text("utf-8")
+    except OSError as error:
+        return text(f"no status: {error.strerror}", isError=True)
+    if said == "never":
+        time.sleep(600)
+    return text(said)
+
+
 def call(message: Message) -> list[bytes]:
     """The raw answers to one call."""
     CALLS["n"] += 1
+    if message["params"]["name"] == "status":
+        return [json.dumps(wrap(message, status(message["params"]["arguments"]["file"]))).encode()]
     fault = fault_of(message)
     arguments = message["params"].get("arguments", {})
     good = json.dumps(wrap(message, text(json.dumps({"items": HITS, "env": sorted(os.environ), "asked": arguments, "call": CALLS["n"]}))))

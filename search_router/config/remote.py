@@ -1,4 +1,6 @@
-"""The blocks of experts that are other systems: an MCP server, a command, an HTTP service with JSON. See docs/remote-experts.md.
+"""The blocks of experts that are other systems: an MCP server, a command, an HTTP service with JSON, a Milvus collection.
+
+See docs/remote-experts.md.
 
 Text in these blocks may hold placeholders: `{question}`, `{sub_query}`, `{terms}`, `{symbol}`, `{name_path}`, `{regex}`, `{path}`,
 `{language}`, `{limit}`, `{root}`, `{project}`, `{before.FIELD}`, and `{env:NAME}` in `env`, `headers` and `url`.
@@ -11,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from search_router.config.section import ExpertConfig, Section
+from search_router.config.vectors import VectorsConfig
 
 MAX_PATTERN = 2000
 REMOTE_FAILURES = ("unavailable", "unconfigured", "index-missing", "crashed", "protocol-error", "busy", "rejected")
@@ -72,10 +75,26 @@ class StepConfig(Section):
     """How long its answer to the same arguments may be used again."""
 
 
+class FreshnessProbe(Section):
+    """Where a system says what its index was made of: in the answer of one of its tools, or of a command."""
+
+    tool: str = ""
+    """mcp: a tool of the same server."""
+    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
+    command: tuple[str, ...] = ()
+    """Any kind: a program and its arguments, run in the project."""
+    commit: str = Field(default="", max_length=MAX_PATTERN)
+    """Dotted path to the commit in the JSON of the answer, with ` ~ REGEX` behind it where its first group counts; text that is no JSON has
+    the empty path."""
+    time: str = Field(default="", max_length=MAX_PATTERN)
+    """The same for the time: ISO 8601, or seconds or milliseconds since 1970."""
+    keep_ms: int = Field(default=5_000, ge=0, le=3_600_000)
+    """How long its answer is believed."""
+
+
 class RemoteConfig(ExpertConfig):
     """What all experts have that are other systems."""
 
-    answer: AnswerConfig
     pass_env: tuple[str, ...] = ()
     """Names of environment variables that a child gets beside PATH, HOME, the locale and the like. Never SEARCH_ROUTER_*."""
     requires_env: tuple[str, ...] = ()
@@ -86,8 +105,9 @@ class RemoteConfig(ExpertConfig):
     """Calls at once; more wait, and are `busy` when their time is over."""
     max_projects: int = Field(default=3, ge=1, le=64)
     """At most so many projects of a request are asked about, where the call names one."""
-    freshness: Literal["live", "index", "none"] = "none"
-    """live: it reads the files as they are. index: as of `index_files`. none: nobody can tell."""
+    freshness: Literal["live", "index", "probe", "none"] = "none"
+    """live: it reads the files as they are. index: as of `index_files`. probe: as `freshness_probe` says. none: nobody can tell."""
+    freshness_probe: FreshnessProbe | None = None
     index_files: tuple[str, ...] = ()
     """Globs below a project's root. Without a match the expert is `index-missing`; a file newer than all of them is stale."""
     egress: Literal["local", "third-party"] = "local"
@@ -96,7 +116,13 @@ class RemoteConfig(ExpertConfig):
     """A question that surely finds something; asked when empty answers become suspicious."""
 
 
-class McpConfig(RemoteConfig):
+class AnsweringConfig(RemoteConfig):
+    """A system whose answers are text or JSON of its own form."""
+
+    answer: AnswerConfig
+
+
+class McpConfig(AnsweringConfig):
     """An MCP server is an expert."""
 
     kind: Literal["mcp"]
@@ -120,7 +146,7 @@ class McpConfig(RemoteConfig):
     """stdio: at most so many children at once, where the command names the project's root."""
 
 
-class CommandConfig(RemoteConfig):
+class CommandConfig(AnsweringConfig):
     """A command is an expert: one process a question."""
 
     kind: Literal["command"]
@@ -133,7 +159,7 @@ class CommandConfig(RemoteConfig):
     """Prints the version, for the receipt."""
 
 
-class HttpJsonConfig(RemoteConfig):
+class HttpJsonConfig(AnsweringConfig):
     """An HTTP service that answers with JSON (or text) is an expert."""
 
     kind: Literal["http-json"]
@@ -146,4 +172,56 @@ class HttpJsonConfig(RemoteConfig):
     """POST: the JSON document."""
 
 
-AnyRemoteConfig = McpConfig | CommandConfig | HttpJsonConfig
+class MilvusFields(Section):
+    """Which field of the collection holds what; empty: it has none."""
+
+    path: str = Field(default="path", min_length=1)
+    start_line: str = "start_line"
+    end_line: str = "end_line"
+    project: str = ""
+    """The id of the project, or the name of its folder; a question then looks only at rows of the asked projects."""
+    language: str = ""
+    """In lower case, as the scope of a request has it."""
+    symbol: str = ""
+    kind: str = ""
+    text: str = ""
+    """Only shown for rows without a path, which are documents; the text of code is read from the file."""
+    title: str = ""
+    url: str = ""
+    content_hash: str = ""
+    """SHA-256 of the file when it was indexed, in hexadecimal: hits in files that have changed since are stale."""
+
+
+class MilvusConfig(RemoteConfig):
+    """A Milvus collection is an expert: a file of milvus-lite, or a cluster."""
+
+    kind: Literal["milvus"]
+    uri: str = Field(min_length=1)
+    """Path of a milvus-lite database, which ends in `.db`, such as `{root}/.milvus/code.db`; or http://host:19530, or {env:NAME}."""
+    token_env: str = Field(default="", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$|^$")
+    """Name of the variable that holds the token, or user:password. Never the token."""
+    database: str = ""
+    """Of a cluster; empty: its default."""
+    collection: str = Field(min_length=1)
+    vector_field: str = ""
+    """Empty: the only one that the collection has."""
+    metric: Literal["", "COSINE", "IP", "L2", "BM25", "HAMMING", "JACCARD"] = ""
+    """What the field must be indexed with; empty: whatever it is."""
+    asks: Literal["vector", "text"] = "vector"
+    """vector: the question's vector. text: its words, for a field that a function of Milvus makes (BM25, or a model of its own)."""
+    vectors: VectorsConfig | None = None
+    """The embedder that made the collection's vectors; without it, the section `vectors`."""
+    fields: MilvusFields = Field(default_factory=MilvusFields)
+    filter: str = Field(default="", max_length=4000)
+    """A boolean expression of Milvus that every row must satisfy besides."""
+    line_base: Literal[0, 1] = 1
+    end_exclusive: bool = False
+    min_score: float | None = None
+    """Rows with a lower score are left out. For L2 the score is the distance below zero, so that more is always better."""
+    start_ms: int = Field(default=20_000, ge=100, le=600_000)
+    """Until the process that speaks with Milvus has started."""
+    idle_ms: int = Field(default=10_000, ge=100, le=3_600_000)
+    """A milvus-lite database is let go of after so long without a question: only one process can have it open."""
+
+
+AnyRemoteConfig = McpConfig | CommandConfig | HttpJsonConfig | MilvusConfig

@@ -9,10 +9,10 @@ from typing import Any
 from search_router.config.keys import KeyPath, Table, as_array, as_table
 from search_router.config.layers import Finding
 
-KINDS = frozenset({"mcp", "command", "http-json"})
+KINDS = frozenset({"mcp", "command", "http-json", "milvus"})
 _BRACES = re.compile(r"\{([a-z_]+(?:[.:][A-Za-z_][A-Za-z0-9_]*)?)\}")
 _SECRET_HEADER = re.compile(r"authorization|cookie|token|secret|key", re.IGNORECASE)
-_CALL = frozenset("question sub_query terms symbol name_path regex path language limit root project".split())
+_CALL = frozenset("question sub_query terms symbol name_path regex path language limit root project projects".split())
 _PLACE = frozenset({"root", "project"})
 _FORM_NEEDS = {"json": "fields", "pattern": "pattern"}
 
@@ -34,6 +34,10 @@ def check_remote(name: str, block: Table) -> Iterator[Finding]:
     for header, value in (as_table(block.get("headers")) or {}).items():
         if _SECRET_HEADER.search(header) and isinstance(value, str) and "{env:" not in value:
             yield (*at, "headers", header), "must name the variable that holds the secret, such as {env:NAME}: a configuration holds none"
+    yield from _probe(at, kind, block)
+    if kind == "milvus":
+        yield from _milvus(at, block)
+        return
     yield from _placeholders((*at, "query"), block.get("query"), _CALL, env=True)
     yield from _placeholders((*at, "body"), block.get("body"), _CALL, env=True)
     before = as_table(block.get("before"))
@@ -45,6 +49,40 @@ def check_remote(name: str, block: Table) -> Iterator[Finding]:
     for index, variable in enumerate(as_array(block.get("pass_env")) or ()):
         if isinstance(variable, str) and variable.startswith("SEARCH_ROUTER_"):
             yield (*at, "pass_env", index), "names a variable of this router; those are never passed on"
+
+
+def _probe(at: KeyPath, kind: object, block: Table) -> Iterator[Finding]:
+    probe = as_table(block.get("freshness_probe"))
+    if (block.get("freshness") == "probe") != (probe is not None):
+        yield (*at, "freshness"), 'is "probe" exactly where there is a freshness_probe'
+    if probe is None:
+        return
+    at = (*at, "freshness_probe")
+    if bool(probe.get("tool")) == bool(probe.get("command")):
+        yield at, "needs one of tool and command"
+    if probe.get("tool") and kind != "mcp":
+        yield (*at, "tool"), "is for kind mcp; any kind may have a command"
+    if not probe.get("commit") and not probe.get("time"):
+        yield at, "needs commit or time: where the answer says what the index was made of"
+    yield from _placeholders((*at, "arguments"), probe.get("arguments"), _PLACE)
+    yield from _placeholders((*at, "command"), probe.get("command"), _PLACE, env=True)
+    for key in ("commit", "time"):
+        text = probe.get(key)
+        _, tilde, pattern = text.partition("~") if isinstance(text, str) else ("", "", "")
+        if tilde:
+            yield from _pattern((*at, key), pattern.strip(), groups=True)
+
+
+def _milvus(at: KeyPath, block: Table) -> Iterator[Finding]:
+    for key in ("uri", "collection"):
+        yield from _placeholders((*at, key), block.get(key), _PLACE, env=key == "uri")
+    uri, token = block.get("uri"), block.get("token_env")
+    if isinstance(uri, str) and "@" in uri.partition("://")[2]:
+        yield (*at, "uri"), "must not hold credentials: name a variable that holds them in token_env"
+    if isinstance(token, str) and token.startswith("SEARCH_ROUTER_"):
+        yield (*at, "token_env"), "names a variable of this router; those are never passed on"
+    if "embedder" in (vectors := as_table(block.get("vectors")) or {}) and vectors["embedder"] in ("lsa", "none"):
+        yield (*at, "vectors", "embedder"), "must be one that gives everybody the same vectors; lsa is made of each project anew"
 
 
 def _placeholders(at: KeyPath, value: Any, known: frozenset[str], *, env: bool = False, before: bool = False) -> Iterator[Finding]:

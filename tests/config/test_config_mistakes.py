@@ -111,7 +111,7 @@ def test_all_mistakes_of_all_layers_come_at_once_in_reading_order(desk: Desk) ->
             "experts.grep.kind = 'gerp'",
             "experts.grep.kind",
             "must be one of grep, symbols, codesearch, callgraph, semantic, history, scip, python-types, knowledge, docs, "
-            "scripted, mcp, command, http-json, "
+            "scripted, mcp, command, http-json, milvus, "
             'got "gerp"; did you mean "grep"?',
         ),
         ("priors.docs.grep = 1.5", "priors.docs.grep", "must be between 0 and 1, got 1.5"),

@@ -71,7 +71,7 @@ def test_the_packaged_file_documents_every_key_of_the_schema() -> None:
 
 
 def test_the_packaged_file_uses_every_kind_but_the_test_double_and_other_peoples_systems() -> None:
-    elsewhere = {"scripted", "mcp", "command", "http-json"}
+    elsewhere = {"scripted", "mcp", "command", "http-json", "milvus"}
     assert {block["kind"] for block in _packaged()["experts"].values()} == set(EXPERT_MODELS) - elsewhere
 
 

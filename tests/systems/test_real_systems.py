@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.systems.real_systems import SYMBOL, SYSTEMS, ask
+from tests.systems.real_systems import ask
+from tests.systems.recipes import SYMBOL, SYSTEMS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.systems, pytest.mark.timeout(1800)]
 
@@ -18,6 +19,6 @@ async def test_a_real_system_returns_hits_through_the_router_and_its_version_is_
     assert outcome.ok, outcome.said
     assert outcome.server
     assert all(count > 0 for count in outcome.hits.values())
-    if chosen.name == "serena":  # it and python-types resolve with different engines, ty and jedi
+    if chosen.confirmed:  # ty here, jedi in python-types: two engines
         assert "typed-graph-confirmed" in outcome.tiers
     assert any(place.startswith("config/") for place in outcome.places), (SYMBOL, outcome.places)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from search_router.config.loader import load_config
-from tests.systems.real_systems import SYMGREP
+from tests.systems.recipes import SYMGREP
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial-your-own-expert.md"
 

@@ -53,14 +53,14 @@ async def judge_index(project: Project, prefix: str, sidecar: SideCar | None, wr
         return Freshness(project.root, written_ns, {prefix + path: h for path, h in sidecar.files.items()}, None), None
     changed, note = None, None
     if sidecar is not None and sidecar.commit and not sidecar.dirty and project.kind != "directory":
-        changed = await _changed_since(project, sidecar.commit)
+        changed = await changed_since(project, sidecar.commit)
         note = (
             None if changed is not None else f"{project.id}: the index's commit {sidecar.commit[:12]} cannot be compared with the work tree"
         )
     return Freshness(project.root, written_ns, {}, changed), note
 
 
-async def _changed_since(project: Project, commit: str) -> frozenset[str] | None:
+async def changed_since(project: Project, commit: str) -> frozenset[str] | None:
     """Paths below the project's root that differ between a commit and the work tree; None when git cannot tell."""
     if not commit.isalnum():
         return None

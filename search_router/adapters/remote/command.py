@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from search_router.adapters.process import run_command
 from search_router.adapters.remote.expert import State, Told
-from search_router.adapters.remote.judge import Received, judge, said
+from search_router.adapters.remote.judge import Received, judge, readable, said
 from search_router.adapters.remote.surroundings import fill_texts, find_program, inherited_names, with_environment
 from search_router.adapters.remote.template import fill
-from search_router.config.remote import CommandConfig
+from search_router.config.remote import AnswerConfig, CommandConfig, RemoteConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
 
@@ -26,6 +27,10 @@ class CommandAsker:
         self._config = config
         self._version: str | None = None
         self._asked_version = False
+
+    @property
+    def answer(self) -> AnswerConfig:
+        return self._config.answer
 
     @property
     def transport(self) -> Literal["command"]:
@@ -48,10 +53,12 @@ class CommandAsker:
                 done = await run_command([program, *argv[1:]], cwd=cwd, env=env, inherit=inherit, max_bytes=config.max_bytes)
         except TimeoutError:
             raise ExpertError(FailureClass.TIMEOUT, f"The command did not end within {round(seconds * 1000)} ms; it was killed.") from None
-        received = Received(done.stdout.decode("utf-8", "replace"), None, done.returncode not in config.ok_exits, done.cut)
+        heard = Received(done.stdout.decode("utf-8", "replace"), None, done.returncode not in config.ok_exits, done.cut)
+        received = readable(config.answer, heard)
         if received.is_error:
             self._raise_failure(done.returncode, received, done.stderr)
-        return Told(judge(config.answer, received), done.cut, Path(program).name, await self._learn_version(cwd))
+        records = judge(config.answer, received)
+        return Told(records, done.cut, Path(program).name, await self._learn_version(cwd), long_lines=received.long_lines)
 
     def _raise_failure(self, code: int, received: Received, stderr: str) -> None:
         """An exit code that is no answer; the configured rules look at both outputs, and `empty` may say that it means nothing found."""
@@ -92,3 +99,25 @@ class CommandAsker:
 
     async def aclose(self) -> None:
         """Nothing runs between questions."""
+
+
+async def ask_command(
+    config: RemoteConfig, env: Mapping[str, str], values: Mapping[str, Any], project: Project, seconds: float
+) -> Received:
+    """What the command of a freshness probe prints. Raises ExpertError: it cannot be run, or takes too long."""
+    assert config.freshness_probe is not None
+    template = config.freshness_probe.command
+    argv = [str(part) for part in fill(template, with_environment(values, template))]
+    program = find_program(argv[0], project.root)
+    if program is None:
+        raise ExpertError(FailureClass.SPAWN_FAILED, f"{argv[0]!r} is not installed or not on PATH")
+    inherit = inherited_names(config.pass_env)
+    try:
+        async with asyncio.timeout(seconds):
+            done = await run_command(
+                [program, *argv[1:]], cwd=project.root, env=fill_texts(env, values), inherit=inherit, max_bytes=config.max_bytes
+            )
+    except TimeoutError:
+        raise ExpertError(FailureClass.TIMEOUT, f"{Path(program).name} did not end within {seconds:g} s") from None
+    words = done.stdout.decode("utf-8", "replace")
+    return Received(words if done.returncode == 0 else f"{done.stderr}\n{words}".strip(), is_error=done.returncode != 0, cut=done.cut)

@@ -15,12 +15,13 @@ import anyio
 import anyio.to_thread
 
 from search_router.adapters.base import Underway
-from search_router.adapters.remote.hits import flag_stale, index_time, record_hits
+from search_router.adapters.remote.hits import record_hits
+from search_router.adapters.remote.index_state import IndexProbe, Seen, compare_index, flag_stale, index_time
 from search_router.adapters.remote.records import Record
 from search_router.adapters.remote.surroundings import require_variables
 from search_router.adapters.remote.suspicion import Suspicion
 from search_router.adapters.remote.template import PROJECT_NAMES, placeholders_in, values_of
-from search_router.config.remote import RemoteConfig
+from search_router.config.remote import AnswerConfig, RemoteConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project, QueryForm, SubQuery
 
@@ -38,6 +39,7 @@ class Told:
     server_name: str | None = None
     server_version: str | None = None
     noise: int = 0
+    long_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Asker(Protocol):
     @property
     def templates(self) -> Any:
         """Everything that may hold placeholders: whether the question goes to each project depends on it."""
+        ...
+
+    @property
+    def answer(self) -> AnswerConfig:
+        """What its records are: how lines are counted, what a hit is worth."""
         ...
 
     @property
@@ -80,8 +87,9 @@ class Asker(Protocol):
 class RemoteExpert:
     """Any other system as an expert."""
 
-    def __init__(self, expert_id: str, config: RemoteConfig, kind: str, asker: Asker) -> None:
+    def __init__(self, expert_id: str, config: RemoteConfig, kind: str, asker: Asker, probe: IndexProbe | None = None) -> None:
         self._config = config
+        self._probe = probe
         self._asker = asker
         self._parallel = asyncio.Semaphore(config.max_parallel)
         self._suspicion = Suspicion()
@@ -136,6 +144,9 @@ class RemoteExpert:
             return Health(False, state.reason, ExpertStatus(state.failure.value), state.version, details)
         if self._suspicion.doubt:
             details["suspicion"] = self._suspicion.doubt
+        for name, state_of_index in self._probe.known().items() if self._probe is not None else ():
+            made = f"of {state_of_index.made_at:.0f}" if state_of_index.made_at is not None else "of no told time"
+            details[f"index.{name}"] = f"{state_of_index.commit or 'no commit'}, {made}"
         if self._config.index_files:
             times = await self._index_times(projects)
             if projects and not times:
@@ -143,6 +154,8 @@ class RemoteExpert:
         return Health(True, state.reason, version=state.version, details=details)
 
     async def aclose(self) -> None:
+        if self._probe is not None:
+            await self._probe.aclose()
         await self._asker.aclose()
 
     # ------------------------------------------------------------------ asking
@@ -166,7 +179,10 @@ class RemoteExpert:
             try:
                 if self._config.index_files and project.id not in times:
                     raise ExpertError(FailureClass.INDEX_MISSING, self._no_index((project,)))
-                answers[at] = await self._asker.ask(values_of(call, project), project, max(0.001, deadline - anyio.current_time()))
+                values = values_of(call, project)
+                if self._probe is not None:
+                    self._probe.begin(project, values)
+                answers[at] = await self._asker.ask(values, project, max(0.001, deadline - anyio.current_time()))
             except ExpertError as error:
                 answers[at] = error
 
@@ -187,13 +203,13 @@ class RemoteExpert:
         lists: list[list[Hit]] = []
         lost = 0
         for project, answer in told:
-            hits, nowhere = record_hits(self._config.answer, answer.records, project, call.projects)
+            hits, nowhere = record_hits(self._asker.answer, answer.records, project, call.projects)
             lost += nowhere
             lists.append(hits)
         merged = [hit for row in itertools.zip_longest(*lists) for hit in row if hit is not None][: call.limit]
-        if self._config.freshness == "index" and merged:
-            times = await self._index_times(asked)
-            merged = await anyio.to_thread.run_sync(lambda: list(flag_stale(merged, call.projects, times)))
+        seen, commits, unknown = await self._what_was_seen([project for project, _ in told], merged)
+        if seen:
+            merged = await anyio.to_thread.run_sync(lambda: list(flag_stale(merged, call.projects, seen)))
         cut = sum(answer.cut for _, answer in told)
         left_out = len(call.projects) - len(asked) if self._each_project else 0
         partial = [
@@ -202,11 +218,31 @@ class RemoteExpert:
             *([f"its answer was cut by {cut} bytes"] if cut else []),
         ]
         notes = [
+            *unknown,
             *([f"{lost} of its items name no file of these projects"] if lost else []),
+            *([f"{long} of its lines were cut for being too long"] if (long := sum(a.long_lines for _, a in told)) else []),
             *([f"its server printed {noise} lines that are no messages"] if (noise := max(a.noise for _, a in told)) else []),
         ]
         first = told[0][1]
-        return ExpertResult(tuple(merged), "; ".join(partial) or None, tuple(notes), cut, first.server_name, first.server_version)
+        commit = commits[0] if len(commits) == 1 and len(told) == 1 else None
+        return ExpertResult(tuple(merged), "; ".join(partial) or None, tuple(notes), cut, first.server_name, first.server_version, commit)
+
+    async def _what_was_seen(self, asked: Sequence[Project], hits: Sequence[Hit]) -> tuple[dict[str, Seen], list[str], list[str]]:
+        """(by project what its index has seen, commits of indexes, notes of what nobody could tell)."""
+        if self._probe is None:
+            times = await self._index_times(asked) if self._config.freshness == "index" and hits else {}
+            return {name: Seen(made_at=made_at) for name, made_at in times.items()}, [], []
+        seen: dict[str, Seen] = {}
+        commits: list[str] = []
+        notes: list[str] = []
+        for project in asked:
+            try:
+                state = await self._probe.state(project)
+                commits += [state.commit] if state.commit else []
+                seen[project.id] = await compare_index(project, state)
+            except ExpertError as error:
+                notes.append(f"how old its index of {project.id} is, nobody can tell: {error.message}")
+        return seen, commits, notes
 
     # ------------------------------------------------------------------ doubt
 

@@ -96,8 +96,9 @@ class EventReader:
             self._name = value.decode("utf-8", "replace")
         elif name == b"data":
             room = max(0, self.limit - self._size)
-            self._data.append(value[:room])
-            self._size += min(len(value), room)
+            if room or not self._data:
+                self._data.append(value[:room])
+            self._size += min(len(value), room) + 1  # and its line break: empty lines have a size too
             self._cut += cut + max(0, len(value) - room)
 
 

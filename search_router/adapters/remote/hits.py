@@ -1,11 +1,9 @@
-"""Makes hits of records: the right project, the line base, the separator of names. Pure but for looking at files' times."""
+"""Makes hits of records: the right project, the line base, the separator of names. Pure."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from search_router.adapters.remote.records import Record, number, whole_number
@@ -14,7 +12,7 @@ from search_router.schema import DocumentRecord, Hit, Project
 
 MAX_TEXT = 100_000
 """Characters of one document."""
-STALE = "stale-index"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 DEFINITION_KINDS = frozenset({"definition", "def"})
 
 
@@ -46,6 +44,7 @@ def record_hits(config: AnswerConfig, records: Sequence[Record], project: Projec
                 is_definition=config.is_definition or _text(record.get("role")) in DEFINITION_KINDS,
                 is_exact=config.is_exact,
                 native_score=number(record.get("score")),
+                content_hash=_hash(record.get("content_hash")),
             )
         )
     return hits, lost
@@ -71,41 +70,12 @@ def _text(value: Any) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
+def _hash(value: Any) -> str | None:
+    """A SHA-256 in the form that the router compares; None for anything else, which would make every hit stale."""
+    text = (_text(value) or "").removeprefix("sha256:").lower()
+    return text if _SHA256.fullmatch(text) else None
+
+
 def _symbol(config: AnswerConfig, value: Any) -> str | None:
     name = _text(value)
     return name.replace(config.separator, ".") if name is not None and config.separator else name
-
-
-# ------------------------------------------------------------------ freshness of an index that is files
-
-
-def index_time(root: Path, globs: Sequence[str]) -> float | None:
-    """Modification time of the newest file that any of the globs finds below a root; None when there is none. Blocks."""
-    return max((seen for glob in globs for path in root.glob(glob) if (seen := _modified(path)) is not None), default=None)
-
-
-def flag_stale(hits: Sequence[Hit], projects: Sequence[Project], times: dict[str, float]) -> Iterator[Hit]:
-    """The hits; those in files that are newer than their project's index carry the flag `stale-index`. Blocks for one stat a file."""
-    roots = {p.id: p.root for p in projects}
-    seen: dict[tuple[str, str], bool] = {}
-    for hit in hits:
-        indexed = times.get(hit.project)
-        if indexed is None or hit.path is None or hit.project not in roots:
-            yield hit
-            continue
-        key = hit.project, hit.path
-        if key not in seen:
-            changed = _modified(roots[hit.project] / hit.path)
-            seen[key] = changed is not None and changed > indexed
-        yield _flagged(hit) if seen[key] else hit
-
-
-def _flagged(hit: Hit) -> Hit:
-    return replace(hit, flags=(*hit.flags, STALE))
-
-
-def _modified(path: Path) -> float | None:
-    try:
-        return os.stat(path).st_mtime  # noqa: PTH116 - one call, whatever the path is
-    except (OSError, ValueError):
-        return None

@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import anyio
 
+from search_router.adapters.remote.eras import enveloped, routing_headers
 from search_router.adapters.remote.framing import Broken, EventReader, Line, Message, Noise, decode_message
 from search_router.adapters.remote.link import Link, SessionLost, Target
 from search_router.adapters.remote.rpc import Exchange, Reply, read_answer, request_bytes, silence
@@ -38,7 +39,8 @@ def new_client(headers: Mapping[str, str], url: str) -> httpx2.AsyncClient:
     import httpx2  # 0.1 s, which only a configuration with such an expert pays
 
     elsewhere = urlsplit(url).hostname not in LOOPBACK
-    return httpx2.AsyncClient(headers=dict(headers), timeout=None, follow_redirects=False, trust_env=elsewhere)
+    asked = {"Accept-Encoding": "identity", **headers}  # see refuse_packed
+    return httpx2.AsyncClient(headers=asked, timeout=None, follow_redirects=False, trust_env=elsewhere)
 
 
 @contextlib.asynccontextmanager
@@ -81,8 +83,17 @@ async def read_capped(response: httpx2.Response, limit: int) -> Line:
     return Line(b"".join(parts), cut)
 
 
+def refuse_packed(response: httpx2.Response, url: str) -> None:
+    """Raise ExpertError `protocol-error` for a compressed body: it was not asked for, and 100 kilobytes of it can be 100 gigabytes."""
+    packed = response.headers.get("content-encoding", "").strip().lower()
+    if packed not in ("", "identity"):
+        said = f"{site(url)} compressed its answer with {scrub(packed)[:40]!r}, which it was asked not to do."
+        raise ExpertError(FailureClass.PROTOCOL_ERROR, said)
+
+
 async def refuse_status(response: httpx2.Response, url: str) -> None:
-    """Raise what a status that is no answer means; return for a success."""
+    """Raise what a status that is no answer means; return for a success. Raises for a compressed body as `refuse_packed`."""
+    refuse_packed(response, url)
     status = response.status_code
     if 200 <= status < 300:
         return
@@ -120,7 +131,8 @@ class HttpLink:
         strays: list[str] = []
         try:
             async with asyncio.timeout(seconds), transport_failures(self._target.url):
-                return await self._post(request_id, request_bytes(request_id, method, params), strays)
+                body = request_bytes(request_id, method, enveloped(params, self._version))
+                return await self._post(request_id, body, strays, routing_headers(method, params, self._version))
         except TimeoutError:
             raise silence(method, seconds, strays) from None
 
@@ -152,17 +164,20 @@ class HttpLink:
             **({VERSION: self._version} if self._version else {}),
         }
 
-    def _stream(self, body: bytes) -> contextlib.AbstractAsyncContextManager[httpx2.Response]:
-        return self._client.stream("POST", self._target.url, content=body, headers={**self._headers(), **trace_headers()})
+    def _stream(self, body: bytes, more: Mapping[str, str] | None = None) -> contextlib.AbstractAsyncContextManager[httpx2.Response]:
+        headers = {**self._headers(), **trace_headers(), **(more or {})}
+        return self._client.stream("POST", self._target.url, content=body, headers=headers)
 
     async def _check(self, response: httpx2.Response) -> None:
         if response.status_code == 404 and self._session is not None:
             raise SessionLost
         await refuse_status(response, self._target.url)
 
-    async def _post(self, request_id: int, body: bytes, strays: list[str]) -> Reply:
-        async with self._stream(body) as response:
-            if response.status_code == 400 and response.headers.get("content-type", "").startswith("application/json"):
+    async def _post(self, request_id: int, body: bytes, strays: list[str], more: Mapping[str, str]) -> Reply:
+        async with self._stream(body, more) as response:
+            refuse_packed(response, self._target.url)
+            refused = response.status_code == 400 or (response.status_code == 404 and self._session is None)
+            if refused and response.headers.get("content-type", "").startswith("application/json"):
                 line = await read_capped(response, ERROR_BYTES)
                 if isinstance(message := decode_message(line), Message) and message.is_answer:
                     return read_answer(message)  # a refusal in JSON-RPC's own words
@@ -186,15 +201,18 @@ class HttpLink:
     def _accept(self, line: Line, request_id: int, strays: list[str]) -> Reply | None:
         """The answer, when this is it; what is of no use is remembered."""
         message = decode_message(line)
+        stray = ""
         if isinstance(message, Noise):
             self._noise += 1
-            strays.append("something that is no JSON-RPC message")
+            stray = "something that is no JSON-RPC message"
         elif isinstance(message, Broken):
-            strays.append(f"a message that cannot be read: {message.why}")
+            stray = f"a message that cannot be read: {message.why}"
         elif message.is_answer:
             if message.id == request_id or (message.id is None and (message.cut or "error" in message.body)):
                 return read_answer(message)  # an error without an id is about this very request: it is the only one in this response
-            strays.append(f"an answer with the id {str(message.id)[:40]!r} to the request {request_id}")
+            stray = f"an answer with the id {str(message.id)[:40]!r} to the request {request_id}"
+        if stray and not strays:  # the first says it; a flood of them is not to be kept
+            strays.append(stray)
         return None
 
 
@@ -248,7 +266,7 @@ class SseLink:
         return self._why
 
     def agree(self, version: str) -> None:
-        """Nothing on this transport says the version again."""
+        self._exchange.version = version
 
     async def run(self) -> None:
         """Read the stream and post messages until the stream ends."""

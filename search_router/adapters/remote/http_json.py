@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from search_router.adapters.remote.expert import State, Told
 from search_router.adapters.remote.http import new_client, read_capped, refuse_status, site, transport_failures
-from search_router.adapters.remote.judge import Received, judge
+from search_router.adapters.remote.judge import Received, judge, readable
 from search_router.adapters.remote.session import Circuit
 from search_router.adapters.remote.surroundings import fill_texts, with_environment
 from search_router.adapters.remote.template import as_text, fill
-from search_router.config.remote import HttpJsonConfig
+from search_router.config.remote import AnswerConfig, HttpJsonConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.observing import trace_headers
 from search_router.schema import Project
@@ -31,6 +31,10 @@ class HttpJsonAsker:
         self._config = config
         self._client: httpx2.AsyncClient | None = None
         self._circuit = Circuit()
+
+    @property
+    def answer(self) -> AnswerConfig:
+        return self._config.answer
 
     @property
     def transport(self) -> Literal["http"]:
@@ -60,7 +64,8 @@ class HttpJsonAsker:
                 self._circuit.count(error)
             raise
         self._circuit.close()
-        return Told(judge(config.answer, received), received.cut, site(url))
+        received = readable(config.answer, received)
+        return Told(judge(config.answer, received), received.cut, site(url), long_lines=received.long_lines)
 
     async def _send(self, url: str, headers: Mapping[str, str], query: Mapping[str, str], body: Mapping[str, Any]) -> Received:
         if self._client is None:

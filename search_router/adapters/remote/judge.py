@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from search_router.adapters.remote.records import Record, Unreadable, compiled, read_records
+from search_router.adapters.remote.records import Record, Unreadable, compiled, read_records, short_lines
 from search_router.adapters.remote.rpc import RpcError
 from search_router.config.remote import AnswerConfig
 from search_router.errors import ExpertError, FailureClass
@@ -24,20 +24,25 @@ JUDGED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What came back, whatever it came over. `cut` counts bytes that were left out."""
+    """What came back, whatever it came over. `cut` counts bytes that were left out, `long_lines` lines whose ends patterns do not see."""
 
     text: str
     structured: Any = None
     is_error: bool = False
     cut: int = 0
+    long_lines: int = 0
 
 
 def read_result(result: Mapping[str, Any], cut: int = 0) -> Received:
     """The parts of an MCP tool result.
 
     Raises:
-        ExpertError: `protocol-error`, when it has neither content nor structuredContent.
+        ExpertError: `protocol-error`, when it has neither content nor structuredContent; `rejected`, when it is no answer yet but a
+            request for input (2026-07-28).
     """
+    kind = result.get("resultType")
+    if kind not in (None, "complete"):
+        raise ExpertError(FailureClass.REJECTED, f"It wants more before it answers ({said(str(kind), 40)}), and nobody can be asked here.")
     content, structured = result.get("content"), result.get("structuredContent")
     if not isinstance(content, list) and not isinstance(structured, dict):
         raise ExpertError(FailureClass.PROTOCOL_ERROR, "The tool's result has neither content nor structuredContent.")
@@ -50,6 +55,12 @@ def _text_of(block: Mapping[str, Any]) -> str | None:
     resource = block.get("resource")
     text = cast("dict[str, Any]", resource).get("text") if isinstance(resource, dict) else block.get("text")
     return text if isinstance(text, str) else None
+
+
+def readable(config: AnswerConfig, received: Received) -> Received:
+    """The same with lines that patterns can be let loose on."""
+    text, long_lines = short_lines(config, received.text)
+    return replace(received, text=text, long_lines=long_lines) if long_lines else received
 
 
 def judge(config: AnswerConfig, received: Received) -> list[Record]:

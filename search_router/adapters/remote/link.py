@@ -19,7 +19,8 @@ class Target:
     argv: tuple[str, ...] = ()
     cwd: str = ""
     env: tuple[tuple[str, str], ...] = ()
-    inherit: frozenset[str] = frozenset()
+    inherit: frozenset[str] | None = frozenset()
+    """Names of our variables that the child gets; None, for a process of our own: all but SEARCH_ROUTER_*."""
     url: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     max_bytes: int = 1_048_576

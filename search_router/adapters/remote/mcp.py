@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import anyio
 
 from search_router.adapters.remote.expert import State, Told
 from search_router.adapters.remote.handshake import check_tool
-from search_router.adapters.remote.judge import best_by_words, judge, judge_refusal, read_result
+from search_router.adapters.remote.judge import Received, best_by_words, judge, judge_refusal, read_result, readable, said
 from search_router.adapters.remote.link import Target
 from search_router.adapters.remote.records import Record
 from search_router.adapters.remote.rpc import RpcError
@@ -38,6 +39,10 @@ class McpAsker:
         self._sessions: OrderedDict[str, ServerSession] = OrderedDict()
         self._kept: OrderedDict[str, tuple[float, list[Record]]] = OrderedDict()
         self._closed = False
+
+    @property
+    def answer(self) -> AnswerConfig:
+        return self._config.answer
 
     @property
     def transport(self) -> Literal["stdio", "sse", "http"]:
@@ -72,7 +77,7 @@ class McpAsker:
             told = await self._call(session, config.tool, config.arguments, fill(config.arguments, more), config.answer, until)
             about = {name: first[name] for name in ("title", "url") if first.get(name)}
             records += [about | {name: value for name, value in found.items() if value is not None} for found in told.records]
-        return Told(records, told.cut, told.server_name, told.server_version, told.noise)
+        return replace(told, records=records)
 
     async def _first(self, session: ServerSession, values: dict[str, Any], until: float) -> list[Record]:
         """The chosen items of the call that comes first; its answer may be a kept one."""
@@ -106,9 +111,21 @@ class McpAsker:
             reply, connected = await session.call_tool(tool, arguments, until - time.monotonic())
         except RpcError as error:
             raise judge_refusal(answer, error) from error
-        received = read_result(reply.result, reply.cut)
+        received = readable(answer, read_result(reply.result, reply.cut))
         records = await anyio.to_thread.run_sync(judge, answer, received) if len(received.text) > LARGE else judge(answer, received)
-        return Told(records, reply.cut, connected.server_name or None, connected.server_version or None, connected.link.noise)
+        name, version = connected.server_name or None, connected.server_version or None
+        return Told(records, reply.cut, name, version, connected.link.noise, received.long_lines)
+
+    async def ask_about_index(self, values: Mapping[str, Any], project: Project, seconds: float) -> Received:
+        """What the tool of the freshness probe answers. Raises ExpertError as `ask`."""
+        probe = self._config.freshness_probe
+        assert probe is not None
+        session = await self._session(project)
+        try:
+            reply, _ = await session.call_tool(probe.tool, fill(probe.arguments, values), seconds)
+        except RpcError as error:
+            raise ExpertError(FailureClass.REJECTED, f"it refuses {probe.tool}: {said(error.message)}") from error
+        return read_result(reply.result, reply.cut)
 
     @property
     def share_of_start(self) -> float:
@@ -129,7 +146,9 @@ class McpAsker:
             return State(f"{error.message} Next try in {left:.1f} s.", failure=error.failure, details=(*details, *more))
         if running:
             first = running[0]
-            return State(f"running: {first.server_name or 'a server without a name'}", first.server_version or None, details=details)
+            spoken = (("protocol", first.protocol), *((("initialize", f"refused: {first.why}"),) if first.why else ()))
+            name = first.server_name or "a server without a name"
+            return State(f"running: {name}", first.server_version or None, details=(*details, *spoken))
         starting = any(s.starting for s in self._sessions.values())
         fallen = next((s.circuit.last for s in self._sessions.values() if s.circuit.last is not None), None)
         if fallen is not None and not starting:

@@ -17,12 +17,24 @@ from search_router.config.remote import AnswerConfig
 
 Record = Mapping[str, Any]
 MAX_RECORDS = 1000
+MAX_LINE = 2000
+"""Characters of a line that patterns look at: a search may take the square of a line's length, and nothing can stop it on its way."""
 _FENCE = re.compile(r"\s*\n(?P<fence>`{3,}|~{3,})[^\n]*\n")
 _HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 
 
 class Unreadable(ValueError):
     """The text does not have the form that the configuration names."""
+
+
+_LONG_LINE = re.compile(rf"([^\n]{{{MAX_LINE}}})[^\n]+")
+
+
+def short_lines(config: AnswerConfig, text: str) -> tuple[str, int]:
+    """The text as patterns may look at it, and how many of its lines were cut."""
+    if config.form != "pattern" or len(text) <= MAX_LINE:
+        return text, 0
+    return _LONG_LINE.subn(r"\1", text)
 
 
 @lru_cache(maxsize=512)
@@ -66,7 +78,7 @@ def _decode(text: str, cut: bool) -> Any:
 
 
 def _json_records(config: AnswerConfig, document: Any) -> Iterator[Record]:
-    readers = {field: _reader(spec) for field, spec in config.fields.items()}
+    readers = {field: field_reader(spec) for field, spec in config.fields.items()}
     steps = config.items.split(".") if config.items else []
     for item, keys in _walk(document, steps, ()):
         record = {field: read(item, keys) for field, read in readers.items()}
@@ -98,7 +110,7 @@ def _walk(value: Any, steps: list[str], keys: tuple[str, ...]) -> Iterator[tuple
     yield from _walk(cast("dict[str, Any]", value)[step], rest, keys)
 
 
-def _reader(spec: str) -> Callable[[Any, tuple[str, ...]], Any]:
+def field_reader(spec: str) -> Callable[[Any, tuple[str, ...]], Any]:
     """What reads one field of an item: `a.b.0`, `@1` for a key on the way, and ` ~ REGEX` behind either."""
     path, tilde, pattern = spec.partition("~")
     path = path.strip()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from search_router.adapters.remote.eras import enveloped
 from search_router.adapters.remote.framing import Broken, Line, Message, Noise, decode_message
 from search_router.errors import ExpertError, FailureClass
 from search_router.wire_text import encodable_json
@@ -93,6 +94,8 @@ class Exchange:
         self._given_up: OrderedDict[int, None] = OrderedDict()
         self._ended: ExpertError | None = None
         self._notified = False
+        self.version: str | None = None
+        """The protocol version that was agreed on; from 2026-07-28 on every request says it."""
         self.noise = 0
         """Lines that were no message."""
 
@@ -110,7 +113,7 @@ class Exchange:
         answered = False
         try:
             async with asyncio.timeout(seconds):
-                self._send(request_bytes(request_id, method, params))
+                self._send(request_bytes(request_id, method, enveloped(params, self.version)))
                 reply = await waiting.future
                 answered = True
                 return reply
@@ -126,7 +129,7 @@ class Exchange:
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Say something that has no answer. Raises ExpertError like `call`."""
         self._notified = True
-        self._send(request_bytes(None, method, params))
+        self._send(request_bytes(None, method, enveloped(params, self.version)))
 
     def end(self, error: ExpertError) -> None:
         """The connection is over: every call that waits, and every later one, fails with this."""
@@ -173,7 +176,8 @@ class Exchange:
         """Fail the call that this must have been for; where that cannot be told, remember it for those that wait."""
         concerned = [self._waiting[request_id]] if request_id in self._waiting else list(self._waiting.values())
         for waiting in concerned:
-            waiting.strays.append(what)
+            if not waiting.strays:  # the first says it; a flood of them is not to be kept
+                waiting.strays.append(what)
             if at_once and len(concerned) == 1 and not waiting.future.done():
                 waiting.future.set_exception(ExpertError(FailureClass.PROTOCOL_ERROR, f"The server sent {what}."))
 

@@ -59,7 +59,7 @@ class StdioLink:
         return self._why
 
     def agree(self, version: str) -> None:
-        """Nothing on this transport says the version again."""
+        self._exchange.version = version
 
     async def run(self) -> None:
         """Move bytes until the child closes its output."""

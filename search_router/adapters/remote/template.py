@@ -14,7 +14,7 @@ from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, Project, QueryForm
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+(?:[.:][A-Za-z_][A-Za-z0-9_]*)?)\}")
-CALL_NAMES = ("question", "sub_query", "terms", "symbol", "name_path", "regex", "path", "language", "limit", "root", "project")
+CALL_NAMES = ("question", "sub_query", "terms", "symbol", "name_path", "regex", "path", "language", "limit", "root", "project", "projects")
 PROJECT_NAMES = frozenset({"root", "project"})
 OPTIONAL = frozenset({"path", "language"})
 """A key whose value is one of these alone is left out where the request names none."""
@@ -26,8 +26,8 @@ _REGEX_SYNTAX = re.compile(r"([\\.^$*+?{}\[\]()|])")
 def values_of(call: ExpertCall, project: Project) -> dict[str, Any]:
     """The values of a call's placeholders for one project; those that it has no value for are not there.
 
-    `symbol` is the first term that is a name, `name_path` the same with slashes, `regex` all terms as alternatives (or the question's own
-    regular expression).
+    `projects` are the ids and folders of all asked projects, `symbol` is the first term that is a name, `name_path` the same with slashes,
+    `regex` all terms as alternatives (or the question's own regular expression).
     """
     asked = call.sub_query
     values: dict[str, Any] = {
@@ -37,6 +37,7 @@ def values_of(call: ExpertCall, project: Project) -> dict[str, Any]:
         "limit": call.limit,
         "root": str(project.root),
         "project": project.id,
+        "projects": list(dict.fromkeys(name for p in call.projects for name in (p.id, p.root.name))),
     }
     if call.path is not None:
         values["path"] = call.path

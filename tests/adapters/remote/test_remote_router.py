@@ -34,7 +34,8 @@ async def router_of(folder: Path, blocks: Mapping[str, Mapping[str, Any]], *flag
     root = folder / "work"
     write_files(root)
     there = load_config(roots=[root], environ=environ(folder)).config.experts
-    lines = [f"experts.{name} = {toml({**COMMON, 'kind': 'mcp', 'intents': INTENTS, **block})}" for name, block in blocks.items()]
+    whole = {name: {**COMMON, "kind": "mcp", "intents": INTENTS, **block} for name, block in blocks.items()}
+    lines = [f"experts.{name} = {toml({k: v for k, v in block.items() if v is not None})}" for name, block in whole.items()]
     lines += [f"experts.{name}.enabled = false" for name in there]
     lines += [f"gate.default_set = {toml(sorted(blocks))}"]
     lines += [f"priors.{intent}.{name} = 0.5" for intent in (*INTENTS, "unknown") for name in blocks]
