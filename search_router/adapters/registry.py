@@ -123,7 +123,7 @@ class ExpertShelf(Mapping[str, Expert]):
             case KnowledgeConfig():
                 from search_router.adapters.local.knowledge import KnowledgeExpert
 
-                return KnowledgeExpert(name, settings, self._cache_dir)
+                return KnowledgeExpert(name, settings, self._cache_dir, embedding=self._vectors.embedding)
             case ScriptedConfig():
                 from search_router.adapters.local.scripted import ScriptedExpert
 

@@ -19,7 +19,6 @@ from search_router.adapters.local.knowledge_retrieve import (
     Retriever,
     SectionWords,
     Space,
-    SwitchedOff,
     coverage,
     information_of,
 )
@@ -36,12 +35,6 @@ SNIPPETS: Final = 12
 """So many first hits have a snippet: the rest is read from disk when it is shown."""
 POOL: Final = 50
 """So many candidates a reranker is given."""
-
-RETRIEVERS: Final[tuple[Retriever, ...]] = (
-    SectionWords(),
-    SwitchedOff("semantic", "no vectors of documents in this build"),
-    DocumentWords(),
-)
 
 
 class Reranker(Protocol):
@@ -71,14 +64,14 @@ def find_space(shelves: Sequence[tuple[Project, Shelf]], call: ExpertCall, today
     hidden: list[tuple[str, str]] = []
     for project, shelf in shelves:
         expired, pending = shelf.hidden(today)
-        for at, (segment, rows) in enumerate(zip(shelf.segments, shelf.rows, strict=True)):
+        for at, (segment, rows, numbers) in enumerate(zip(shelf.segments, shelf.rows, shelf.numbers, strict=True)):
             mask = np.ones(len(rows), np.bool_)
             for wanted, masks in ((call.filters.include_expired, expired), (call.filters.include_pending, pending)):
                 if not wanted:
                     mask &= ~masks[at]
             hidden += [(project.id, rows[n].path) for n in np.nonzero(~mask)[0]]
             mask &= _admitted(rows, call)
-            parts.append(Part(project.id, segment, rows, mask))
+            parts.append(Part(project.id, segment, rows, numbers, mask))
     return Visible(
         Space(tuple(parts)),
         {project.id: project for project, _ in shelves},
@@ -129,10 +122,11 @@ def answer_question(
     hash_of: Callable[[Project, str], str | None],
     reranker: Reranker | None = None,
     until: float,
-    retrievers: Sequence[Retriever] = RETRIEVERS,
+    meaning: Retriever,
 ) -> ExpertResult:
-    """Hits, best first. Blocks; pure but for a reranker and the time that stages take."""
+    """Hits, best first. Blocks; pure but for a reranker and the time that stages take. `meaning` is the retriever by vectors."""
     space, query = visible.space, Query(call.sub_query.text, words)
+    retrievers: tuple[Retriever, ...] = (SectionWords(), meaning, DocumentWords())
     retrieved = [retriever.retrieve(query, space) for retriever in retrievers]
     stages = [r.stage for r in retrieved]
     found = fuse_documents(space.parts, retrieved, config.weights)

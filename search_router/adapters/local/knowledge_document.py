@@ -46,7 +46,12 @@ class Document:
 
     def text_of(self, number: int) -> str:
         """The text of one chunk."""
-        return str(json.loads(zlib.decompress(self.texts))[number])
+        return self.all_texts()[number]
+
+    def all_texts(self) -> list[str]:
+        """The text of every chunk, in order."""
+        texts: list[str] = json.loads(zlib.decompress(self.texts))
+        return texts
 
 
 def derive_document(path: str, kind: str, text: str) -> Document:

@@ -29,11 +29,12 @@ DEPTH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One segment of one project, the documents in it, and which of them may be found."""
+    """One segment of one project, the documents in it, their numbers by path, and which of them may be found."""
 
     project: str
     segment: Segment
     rows: tuple[Document, ...]
+    numbers: Mapping[str, int]
     mask: Mask
 
 
@@ -123,17 +124,6 @@ class DocumentWords:
             score = np.where(about >= ABOUT, score, 0)
             places += [(-float(score[n]), part.project, part.rows[n].path, Place(at, n, None)) for n in _best(score, DEPTH)]
         return _report(self.name, places, space.document_count, started)
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchedOff:
-    """A retriever that is not there: called like the others, it finds nothing and says why."""
-
-    name: str
-    reason: str
-
-    def retrieve(self, query: Query, space: Space) -> Retrieved:
-        return Retrieved((), StageFacts(stage=self.name, active=False, reason=self.reason, in_=space.chunk_count, out=0, ms=0))
 
 
 def bm25(
