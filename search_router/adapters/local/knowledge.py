@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 ANSWERING: Final = "search_router.adapters.local.knowledge_answer"
 """Needs numpy and yaml: loaded in a thread at the first question of a process."""
 REFRESH_SHARE: Final = 0.8
+LSA_OFF: Final = "off with the embedder lsa, which did not help on labelled questions; experts.knowledge.semantic = always switches it on"
 VECTOR_SHARE: Final = 0.5
 """Of the time that is left once the words are indexed, so much is waited for vectors that are being made."""
 _DAY: Final = re.compile(r"\b(?:19|20)\d{2}-\d{2}(?:-\d{2})?\b")
@@ -134,12 +135,23 @@ class KnowledgeExpert:
             await index.aclose()
 
     async def _vectors_for(self, call: ExpertCall, shelves: Mapping[str, tuple[Project, Shelf]], began: float) -> Readiness:
-        """What is ready of the vectors; they are not even made where they weigh nothing."""
-        if self._vectors is None or self._config.weights.semantic == 0:
-            return Readiness({}, ("weights.semantic is 0" if self._vectors else "no vectors are configured",), ())
+        """What is ready of the vectors; they are not even made where they are not used."""
+        if self._vectors is None:
+            return Readiness({}, ("no vectors are configured",), ())
+        if (off := self._switched_off(self._vectors.embedding.settings.embedder)) is not None:
+            return Readiness({}, (off,), ())
         now = time.monotonic()
         until = now + VECTOR_SHARE * max(0.0, began + call.budget_ms / 1000 - now)
         return await self._vectors.ready_for(call.sub_query.text, shelves, until)
+
+    def _switched_off(self, embedder: str) -> str | None:
+        if self._config.weights.semantic == 0:
+            return "its weight is 0"
+        if self._config.semantic == "never":
+            return "experts.knowledge.semantic is never"
+        if self._config.semantic == "auto" and embedder == "lsa":
+            return LSA_OFF
+        return None
 
     def _opened(self) -> KnowledgeIndex:
         if self._index is None:

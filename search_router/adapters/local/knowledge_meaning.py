@@ -11,10 +11,8 @@ from search_router.adapters.local.knowledge_retrieve import DEPTH, Place, Query,
 from search_router.adapters.local.knowledge_vectors import Meant
 from search_router.schema import StageFacts
 
-FLOOR: Final = 0.35
-"""A cosine below this says nothing: unrelated sections of one project have so much."""
-NEAR_BEST: Final = 0.6
-"""And so says one below this part of the best one."""
+OWN: Final = 0.35
+"""Documents of which no word is asked are found from this cosine on: unrelated sections of one project have less."""
 _FIRST = 256
 _MORE = 8
 
@@ -36,14 +34,12 @@ class SectionMeaning:
         for project, meant in self.meant.items():
             places += _near(space, project, meant)
         places.sort(key=lambda p: p[:3])
-        least = max(FLOOR, NEAR_BEST * -places[0][0]) if places else 0.0
-        kept = tuple((place, -minus) for minus, _, _, place in places[:DEPTH] if -minus >= least)
+        kept = tuple((place, -minus) for minus, _, _, place in places[:DEPTH] if minus < 0)
         ms = round((time.perf_counter() - started) * 1000, 3)
         made = ", ".join(sorted({meant.vectors.label for meant in self.meant.values()}))
         reason = "; ".join([*([made] if made else []), *self.reasons])
-        return Retrieved(
-            kept, StageFacts(stage=self.name, active=bool(self.meant), reason=reason, in_=space.chunk_count, out=len(kept), ms=ms)
-        )
+        stage = StageFacts(stage=self.name, active=bool(self.meant), reason=reason, in_=space.chunk_count, out=len(kept), ms=ms)
+        return Retrieved(kept, stage, OWN)
 
 
 def _near(space: Space, project: str, meant: Meant) -> list[tuple[float, str, str, Place]]:
@@ -60,6 +56,6 @@ def _near(space: Space, project: str, meant: Meant) -> list[tuple[float, str, st
                 if number is None or part.rows[number] is not document or not (part.mask[number] and part.segment.alive[number]):
                     continue
                 found.append((-score, project, path, Place(at, number, chunk)))
-        if len(found) >= DEPTH or len(nearest) < most or nearest[-1][1].score < FLOOR:
+        if len(found) >= DEPTH or len(nearest) < most or nearest[-1][1].score <= 0:
             return found[:DEPTH]
         most *= _MORE
