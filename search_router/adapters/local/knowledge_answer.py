@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from search_router.adapters.local.knowledge_document import Document
+from search_router.adapters.local.knowledge_entities import entity_key, names_entity
 from search_router.adapters.local.knowledge_rank import Found, Judged, damp_history, find_yields, fuse_documents, move_before, weigh_time
 from search_router.adapters.local.knowledge_retrieve import (
     DocumentWords,
@@ -88,6 +89,7 @@ def _admitted(rows: Sequence[Document], call: ExpertCall) -> Mask:
     folder = (filters.folder or "").strip("/")
     tags = {tag.lower() for tag in filters.tags or ()}
     kind = filters.type.lower() if filters.type else None
+    entities = [entity_key(name) for name in filters.entities or ()]
 
     def admits(d: Document) -> bool:
         date = d.validity.content_date
@@ -96,6 +98,7 @@ def _admitted(rows: Sequence[Document], call: ExpertCall) -> Mask:
             and _below(d.path, folder)
             and tags.issubset(d.tags)
             and (kind is None or kind in (d.type, d.format))
+            and all(names_entity(d.entities, wanted) for wanted in entities)
             and (filters.date_from is None or (date is not None and date >= filters.date_from))
             and (filters.date_to is None or (date is not None and date <= filters.date_to))
         )
@@ -104,7 +107,7 @@ def _admitted(rows: Sequence[Document], call: ExpertCall) -> Mask:
 
 
 def _any(filters: DocumentFilters) -> bool:
-    return bool(filters.tags or filters.folder or filters.type or filters.date_from or filters.date_to)
+    return bool(filters.tags or filters.folder or filters.type or filters.entities or filters.date_from or filters.date_to)
 
 
 def _below(path: str, prefix: str) -> bool:

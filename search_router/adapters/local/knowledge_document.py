@@ -14,12 +14,13 @@ from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_terms import FileTerms, pack_terms, unpack_terms
 from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.knowledge_chunks import Piece, cut_pieces
+from search_router.adapters.local.knowledge_entities import find_entities
 from search_router.adapters.local.knowledge_front import Front, read_front
 from search_router.adapters.local.knowledge_sections import Section, html_outline, plain_heading, read_sections
 from search_router.adapters.local.knowledge_time import DocumentStatus, Validity, read_validity
 from search_router.adapters.local.symbol_packing import DamagedPayload, join_payload, split_payload
 
-DOCUMENT_VERSION: Final = "1"
+DOCUMENT_VERSION: Final = "2"
 MAX_SUMMARY: Final = 400
 MAX_PIECES: Final = 60_000
 TITLE_FIELD: Final = 0
@@ -36,6 +37,7 @@ class Document:
     title: str
     summary: str
     tags: tuple[str, ...]
+    entities: tuple[str, ...]
     type: str | None
     validity: Validity
     headings: tuple[tuple[str | None, tuple[str, ...]], ...]
@@ -71,6 +73,7 @@ def derive_document(path: str, kind: str, text: str) -> Document:
         title=title,
         summary=summary[:MAX_SUMMARY],
         tags=tags,
+        entities=find_entities(values, (p.text for p in pieces)),
         type=types[0].lower() if types else None,
         validity=read_validity(values, path, title),
         headings=tuple((p.heading, p.trail) for p in pieces),
@@ -103,8 +106,8 @@ def unpack_document(payload: bytes) -> Document:
         old, new = tuple(said.pop("supersedes")), tuple(said.pop("superseded_by"))
         validity = Validity(**said, supersedes=old, superseded_by=new, said=DocumentStatus(status) if status else None)
         headings = tuple((heading, tuple(trail)) for heading, trail in facts.pop("headings"))
-        tags = tuple(facts.pop("tags"))
-        return Document(**facts, tags=tags, validity=validity, headings=headings, terms=unpack_terms(terms), texts=texts)
+        tags, entities = tuple(facts.pop("tags")), tuple(facts.pop("entities"))
+        return Document(**facts, tags=tags, entities=entities, validity=validity, headings=headings, terms=unpack_terms(terms), texts=texts)
     except (zlib.error, ValueError, TypeError, KeyError) as error:
         raise DamagedPayload(f"a packed document is damaged: {error}") from error
 

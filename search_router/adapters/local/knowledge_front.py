@@ -23,7 +23,8 @@ _ATTRIBUTE: Final = {
 }
 CONVENTIONS: Final = (
     "status|date|created|updated|last updated|last modified|last reviewed|effective|effective date|effective from|valid from|valid until"
-    "|valid to|expires|expiry|expiration|expires on|supersedes|replaces|superseded by|replaced by|component|tags|owner|deciders|type"
+    "|valid to|expires|expiry|expiration|expires on|supersedes|replaces|superseded by|replaced by|component|entities|tags|owner|deciders"
+    "|type"
 )
 _LINE = re.compile(
     rf"^[ \t]*(?:[-*][ \t]+)?(?:\*\*|__)?({CONVENTIONS})(?:\*\*|__)?[ \t]*:(?:\*\*|__)?[ \t]*(\S.*?)[ \t]*(?:\\|<br ?/?>)?$", re.IGNORECASE
@@ -53,7 +54,9 @@ def read_front(text: str, kind: str) -> FrontMatter:
     lines = text.split("\n")
     first_line = min(first_line, len(lines))
     for name, value in _conventions(lines[first_line - 1 : first_line - 1 + HEAD_LINES], kind):
-        found.setdefault(_key(name), _listed(value) if _key(name) in ("tags", "supersedes", "replaces") else (value[:MAX_VALUE],))
+        found.setdefault(
+            _key(name), _listed(value) if _key(name) in ("tags", "entities", "supersedes", "replaces") else (value[:MAX_VALUE],)
+        )
     return FrontMatter(found, first_line, damaged)
 
 

@@ -127,7 +127,7 @@ class DocumentWords:
         for at, (part, score) in enumerate(zip(space.parts, whole, strict=True)):
             admitted = part.mask & part.segment.alive
             about = shares(part.segment.comments, part.segment.number, information, len(part.segment)) * admitted
-            order = about + score * np.float32(WHOLE_TEXT / max(most, 1e-9))
+            order = (about + score * (WHOLE_TEXT / max(most, 1e-9))).astype(np.float32)
             for number in _best(order, DEPTH):
                 value = float(order[number])
                 places.append(_Placed(-value, part.project, part.rows[number].path, Place(at, number, None), value))
