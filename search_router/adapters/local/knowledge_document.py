@@ -17,7 +17,7 @@ from search_router.adapters.local.knowledge_chunks import Piece, cut_pieces
 from search_router.adapters.local.knowledge_entities import find_entities
 from search_router.adapters.local.knowledge_front import Front, read_front
 from search_router.adapters.local.knowledge_sections import Section, html_outline, plain_heading, read_sections
-from search_router.adapters.local.knowledge_time import DocumentStatus, Validity, read_validity
+from search_router.adapters.local.knowledge_time import DocumentStatus, Validity, read_validity, unreadable_dates
 from search_router.adapters.local.symbol_packing import DamagedPayload, join_payload, split_payload
 
 DOCUMENT_VERSION: Final = "2"
@@ -57,7 +57,11 @@ class Document:
 
 
 def derive_document(path: str, kind: str, text: str) -> Document:
-    """Read a document. Pure, and the same for the same bytes at the same path."""
+    """Read a document. Pure, and the same for the same bytes at the same path.
+
+    Raises:
+        ValueError: it is not of this kind; it says why.
+    """
     front = read_front(text, kind) if kind not in ("notebook", "html") else None
     values: Front = front.values if front else {}
     sections = read_sections(text, kind, front.first_line if front else 1)
@@ -78,7 +82,7 @@ def derive_document(path: str, kind: str, text: str) -> Document:
         validity=read_validity(values, path, title),
         headings=tuple((p.heading, p.trail) for p in pieces),
         chunked=cut or not any(s.heading for s in sections),
-        damaged=front.damaged if front else None,
+        damaged=(front.damaged if front else None) or unreadable_dates(values),
         terms=_terms(path, title, summary, tags, pieces, text),
         texts=zlib.compress(json.dumps([p.text for p in pieces]).encode(), 1),
     )
