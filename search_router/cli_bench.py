@@ -268,13 +268,14 @@ def bench_history(root: Path, questions: Path, kinds: tuple[str, ...], prefix: s
 @click.option("--chunks", type=click.IntRange(100), default=100_000, show_default=True)
 @click.option("--questions", type=click.IntRange(3), default=200, show_default=True)
 @click.option("--edits", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--vectors", is_flag=True, help="Find them by vectors too.")
 @json_option
-def bench_knowledge(chunks: int, questions: int, edits: int, as_json: bool) -> None:
+def bench_knowledge(chunks: int, questions: int, edits: int, vectors: bool, as_json: bool) -> None:
     """Warm questions to made-up documents, and questions right after an edit."""
     from search_router.benchmark import knowledge
     from search_router.benchmark.timing import print_result
 
-    print_result(knowledge.run(chunks, questions, edits), as_json)
+    print_result(knowledge.run(chunks, questions, edits, vectors=vectors), as_json)
 
 
 @bench.command("knowledge-quality")
