@@ -282,13 +282,32 @@ def bench_history(root: Path, questions: Path, kinds: tuple[str, ...], prefix: s
 @click.option("--chunks", type=click.IntRange(100), default=100_000, show_default=True)
 @click.option("--questions", type=click.IntRange(3), default=200, show_default=True)
 @click.option("--edits", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--vectors", is_flag=True, help="Find them by vectors too.")
 @json_option
-def bench_knowledge(chunks: int, questions: int, edits: int, as_json: bool) -> None:
+def bench_knowledge(chunks: int, questions: int, edits: int, vectors: bool, as_json: bool) -> None:
     """Warm questions to made-up documents, and questions right after an edit."""
     from search_router.benchmark import knowledge
     from search_router.benchmark.timing import print_result
 
-    print_result(knowledge.run(chunks, questions, edits), as_json)
+    print_result(knowledge.run(chunks, questions, edits, vectors=vectors), as_json)
+
+
+@bench.command("knowledge-quality")
+@click.option("--archives", type=click.Path(path_type=Path, file_okay=False), help="Folder that keeps the downloaded archives.")
+@click.option("--arm", "arms", multiple=True, metavar="NAME[:KEY=VALUE;…]", help="A known arm or one of your own; repeatable.")
+@click.option("--half", type=click.Choice(["dev", "held-out"]), help="Only this half; rules are tuned on dev alone.")
+@click.option("--hints/--no-hints", default=True, show_default=True, help="Whether the caller tells the intent.")
+@set_option
+@json_option
+def bench_knowledge_quality(
+    archives: Path | None, arms: Sequence[str], half: str | None, hints: bool, flags: Sequence[str], as_json: bool
+) -> None:
+    """Labelled questions over documents and history of real projects, which pip and npm download: NDCG@10, MRR@10, Recall@10 by class."""
+    from search_router.benchmark import knowledge_quality
+    from search_router.benchmark.report import write_json
+
+    result = run_blocking(lambda: knowledge_quality.run(archives, arms, flags, half=half, hints=hints))
+    write_json(result) if as_json else knowledge_quality.print_figures(result)
 
 
 @bench.command("docs")

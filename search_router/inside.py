@@ -280,6 +280,7 @@ class DocumentFilters:
     tags: tuple[str, ...] | None = None
     folder: str | None = None
     type: str | None = None
+    entities: tuple[str, ...] | None = None
     date_from: str | None = None
     date_to: str | None = None
     include_expired: bool = False

@@ -131,6 +131,9 @@ class Filters(Edge):
     tags: tuple[str, ...] | None = Field(default=None, max_length=64, description="Only documents with all of these tags.")
     folder: str | None = Field(default=None, max_length=4096, description="Only documents below this folder.")
     type: str | None = Field(default=None, max_length=64, description="Only documents of this type.")
+    entities: tuple[str, ...] | None = Field(
+        default=None, max_length=64, description="Only documents that name all of these: components, or names in code marks."
+    )
     date_from: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$", description="ISO 8601 date, inclusive.")
     date_to: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$", description="ISO 8601 date, inclusive.")
     include_expired: bool = Field(default=False, description="Also documents whose validity has ended.")

@@ -125,7 +125,7 @@ class ExpertShelf(Mapping[str, Expert]):
             case KnowledgeConfig():
                 from search_router.adapters.local.knowledge import KnowledgeExpert
 
-                return KnowledgeExpert(name, settings, self._cache_dir, reserve=self._reserve)
+                return KnowledgeExpert(name, settings, self._cache_dir, embedding=self._vectors.embedding, reserve=self._reserve)
             case ScriptedConfig():
                 from search_router.adapters.local.scripted import ScriptedExpert
 

@@ -12,7 +12,9 @@ import time
 from itertools import accumulate
 from pathlib import Path
 
+from search_router.adapters.local.embedding import Embedding
 from search_router.adapters.local.knowledge import KnowledgeExpert
+from search_router.adapters.local.knowledge_vectors import BEING_MADE
 from search_router.benchmark.timing import summarise
 from search_router.config.loader import load_config
 from search_router.config.schema import KnowledgeConfig
@@ -48,14 +50,19 @@ def _call(question: str, project: Project) -> ExpertCall:
     return ExpertCall("knowledge", query, (project,), None, None, 50, 600_000, 1000, "measured", Intent.DOCS)
 
 
-async def _measure(folder: Path, chunks: int, questions: int, edits: int) -> dict[str, object]:
+async def _measure(folder: Path, chunks: int, questions: int, edits: int, *, vectors: bool) -> dict[str, object]:
     root = folder / "work"
     root.mkdir()
     words = make_corpus(root, chunks, 1)
-    config = load_config(roots=[], environ={"SEARCH_ROUTER_HOME": str(folder / "home")}).config.experts["knowledge"]
+    loaded = load_config(
+        roots=[],
+        environ={"SEARCH_ROUTER_HOME": str(folder / "home")},
+        flags=[f"experts.knowledge.semantic={'always' if vectors else 'auto'}"],
+    ).config
+    config = loaded.experts["knowledge"]
     assert isinstance(config, KnowledgeConfig)
     project = Project(id="work", root=root, kind="directory")
-    expert = KnowledgeExpert("knowledge", config, folder / "cache")
+    expert = KnowledgeExpert("knowledge", config, folder / "cache", embedding=Embedding(loaded.vectors, folder / "cache"))
     chance = random.Random(2)  # noqa: S311
     weights = list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
     try:
@@ -89,14 +96,16 @@ async def _ask_until_ready(expert: KnowledgeExpert, project: Project, word: str)
     async with asyncio.timeout(BUILD_SECONDS):
         while True:
             try:
-                if (await expert.search(_call(word, project))).partial is None:
+                result = await expert.search(_call(word, project))
+                if result.partial is None and BEING_MADE not in result.notes:
                     return
             except ExpertError as error:
                 if error.failure is not FailureClass.TIMEOUT:
                     raise
 
 
-def run(chunks: int, questions: int, edits: int) -> dict[str, object]:
-    """Milliseconds of warm questions, and of a question that comes right after one document was edited."""
+def run(chunks: int, questions: int, edits: int, *, vectors: bool = False) -> dict[str, object]:
+    """Milliseconds of warm questions, and of a question that comes right after one document was edited; with `vectors` also found by the
+    embedder `lsa`, which is off by default."""
     with tempfile.TemporaryDirectory() as name:
-        return asyncio.run(_measure(Path(name), chunks, questions, edits))
+        return asyncio.run(_measure(Path(name), chunks, questions, edits, vectors=vectors))

@@ -364,6 +364,8 @@ class KnowledgeConfig(ExpertConfig):
     kind: Literal["knowledge"]
     max_file_bytes: int = Field(ge=1024)
     half_life_days: int = Field(ge=1, le=36_500)
+    semantic: Literal["auto", "always", "never"]
+    """Whether documents are also found by vectors. `auto`: with every embedder but `lsa`, which did not help on labelled questions."""
     weights: KnowledgeWeights
 
 

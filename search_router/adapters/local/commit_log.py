@@ -9,6 +9,7 @@ Every method is synchronous and safe to call from any thread, one at a time; cal
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 import time
@@ -31,6 +32,8 @@ INDEXED_PATHS = 200
 KEPT_READINGS = 4
 LOCK_SECONDS = 2.0
 MAX_LINEAGE = 64
+_HEALTHY = frozenset({3, 5, 6, 7, 8, 10, 13, 14})
+"""Primary result codes that say nothing about the file: PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS commits (
@@ -77,6 +80,28 @@ class NoRoom(sqlite3.OperationalError):
     """The disk has only the reserve left, which is not for caches."""
 
 
+def says_damage(error: sqlite3.Error) -> bool:
+    """Whether an error tells of a damaged file, and not of a busy, full or unwritable one, or of a table that was closed."""
+    code = getattr(error, "sqlite_errorcode", 1) & 0xFF
+    return code not in _HEALTHY and not isinstance(error, sqlite3.ProgrammingError | NoRoom)
+
+
+def move_table_aside(path: Path, inode: int | None) -> Path:
+    """Put a damaged table's file out of the way; gives where it is. With `inode`, only that very file: another process may have moved it
+    already, and made a new one.
+
+    Raises:
+        OSError: it cannot be moved.
+    """
+    aside = path.with_name(f"{path.name}.damaged")
+    with contextlib.suppress(FileNotFoundError):
+        if inode is None or path.stat().st_ino == inode:
+            for suffix in ("-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            path.replace(aside)
+    return aside
+
+
 class CommitLog:
     """The table. `path` None keeps it in memory; another table of the same file may be open elsewhere at the same time."""
 
@@ -90,9 +115,10 @@ class CommitLog:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             check_database(path)
-        self._path_on_disk, self._reserve = path, reserve
+        self.path, self._reserve = path, reserve
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path or ":memory:", timeout=LOCK_SECONDS, check_same_thread=False, isolation_level=None)
+        self.inode = path.stat().st_ino if path is not None else None
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
@@ -115,7 +141,7 @@ class CommitLog:
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
-        if self._path_on_disk is not None and (lack := self._reserve.lack(self._path_on_disk)):
+        if self.path is not None and (lack := self._reserve.lack(self.path)):
             raise NoRoom(lack)
         self._db.execute("BEGIN IMMEDIATE")
         try:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 
-from search_router.adapters.local.commit_log import FORMAT_VERSION, CommitLog, NoRoom, Reading
+from search_router.adapters.local.commit_log import FORMAT_VERSION, CommitLog, NoRoom, Reading, move_table_aside, says_damage
 from search_router.adapters.local.commit_stream import FORMAT, HEADER, Record, RecordParser, commit_of
 from search_router.adapters.local.commit_summary import ARGUMENTS, SummaryParser
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
@@ -160,6 +160,7 @@ class CommitReader:
         self._cache_dir = cache_dir
         self._reserve = reserve
         self._place: tuple[Path, str, frozenset[str]] | None = None
+        self._damage: sqlite3.Error | None = None  # of the stored table, to be dealt with by the next reading
         self._head: Head | None = None  # what `rows` follow, or are on the way to
         self._pursuit: _Pursuit | None = None
 
@@ -171,7 +172,7 @@ class CommitReader:
     def follow(self, head: Head) -> None:
         """Start to read what is missing for this HEAD, unless that is done or under way."""
         earlier = self._pursuit
-        if head == self._head and earlier is not None and not earlier.failed:
+        if head == self._head and earlier is not None and not earlier.failed and self._damage is None:
             return
         self._head = head
         self._pursuit = _Pursuit(lambda: self._bring_up(head, earlier))
@@ -200,10 +201,9 @@ class CommitReader:
         return self._summary is None or self._summary.finished
 
     async def distrust(self, error: sqlite3.Error) -> None:
-        """Give the stored table up for one in memory; the next `follow` fills it."""
+        """Give the stored table up: the next `follow` moves it aside when it is damaged, and reads everything anew."""
         await self._stop()
-        self._use_memory(error)
-        self._head = None
+        self._damage, self._head = error, None
 
     async def aclose(self) -> None:
         """End the reading and close the table; safe to call twice."""
@@ -230,12 +230,24 @@ class CommitReader:
         if earlier is not None:
             await earlier.stop()
         await self._stop_summary()
+        damage, self._damage = self._damage, None
         try:
+            if damage is not None:
+                await self._set_aside(head, damage)
+            await self._open(head)
+            await self._read(head)
+            return
+        except sqlite3.Error as error:
+            damage = error
+        except OSError as error:
+            await self._read_into_memory(head, error)
+            return
+        try:
+            await self._set_aside(head, damage)
             await self._open(head)
             await self._read(head)
         except (sqlite3.Error, OSError) as error:
-            self._use_memory(error)
-            await self._read(head)
+            await self._read_into_memory(head, error)
 
     async def _open(self, head: Head) -> None:
         place = (head.common_dir, head.prefix, head.boundary)
@@ -254,17 +266,34 @@ class CommitReader:
         ]
         return self._cache_dir / f"history-v{FORMAT_VERSION}-{name}.sqlite"
 
-    def _use_memory(self, error: sqlite3.Error | OSError) -> None:
+    async def _set_aside(self, head: Head, damage: sqlite3.Error) -> None:
+        """Move the damaged table out of the way, so that a new one is made in its place.
+
+        Raises:
+            sqlite3.Error: this very one, when it says nothing about the file's health, or there is no file.
+            OSError: the file cannot be moved.
+        """
+        if head.is_shallow or not says_damage(damage):
+            raise damage
+        log, self.log, self._place = self.log, None, None
+        if log is not None:
+            log.close()
+        aside = await anyio.to_thread.run_sync(move_table_aside, self._store(head), log.inode if log is not None else None)
+        self.store_note = f"The history cache was damaged ({damage}); it was moved to {aside}, and the commits were read anew."
+
+    async def _read_into_memory(self, head: Head, error: sqlite3.Error | OSError) -> None:
         if self.log is not None:
             self.log.close()
         self.log, self.rows, self.alive = CommitLog(None), array("I"), set()
+        self._place = (head.common_dir, head.prefix, head.boundary)
         if isinstance(error, NoRoom):
             self.store_note = f"Nothing more is kept in the history cache {self._cache_dir}: {error}. Commits are read into memory."
             return
         self.store_note = (
             f"The history cache in {self._cache_dir} cannot be used ({error}); commits are read into memory for this process. "
-            "Delete the cache, or make its directory writable."
+            "Make its directory writable, and leave room on its disk."
         )
+        await self._read(head)
 
     async def _read(self, head: Head) -> None:
         assert self.log is not None
@@ -368,6 +397,8 @@ class CommitReader:
             await anyio.to_thread.run_sync(keep, bytes(buffer), True)
         except (ExpertError, sqlite3.Error) as error:
             self.summary_note = f"changes were not summarised, messages and paths were searched: {error}"
+            if isinstance(error, sqlite3.Error) and log.path is not None and says_damage(error):
+                self._damage = error
 
     async def _count_commits(self, head: Head) -> None:
         if head.prefix:

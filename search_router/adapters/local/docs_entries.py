@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 MAX_DOC: Final = 6000
 MAX_SIGNATURE: Final = 600
+_PARSING: Final = threading.Lock()
 
 
 class Entry(NamedTuple):
@@ -25,10 +27,17 @@ class Entry(NamedTuple):
     line: int
 
 
+def _parse(text: str) -> ast.Module:
+    """The syntax tree; one thread at a time, because CPython 3.11 counts the depth of all threads together (its issue 106905) and then
+    raises SystemError for a healthy file."""
+    with _PARSING:
+        return ast.parse(text)
+
+
 def python_entries(text: str, module: str, path: str) -> list[Entry]:
     """Public classes, functions, methods and constants of a module, and the module itself. Empty for what does not parse."""
     try:
-        tree = ast.parse(text)
+        tree = _parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     entries: list[Entry] = []
@@ -70,7 +79,7 @@ def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 def python_exports(text: str, package: str) -> dict[str, str]:
     """Names that a package's `__init__` takes from its own modules: full name there to the name that one writes."""
     try:
-        tree = ast.parse(text)
+        tree = _parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     exports: dict[str, str] = {}

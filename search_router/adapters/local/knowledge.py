@@ -11,7 +11,7 @@ import datetime
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,9 @@ import anyio
 from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_words import question_words
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
+from search_router.adapters.local.embedding import Embedding
 from search_router.adapters.local.index_readiness import UNREAD
+from search_router.adapters.local.knowledge_vectors import KnowledgeVectors, Readiness
 from search_router.adapters.local.manifest import LeftOut
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.config.schema import KnowledgeConfig
@@ -30,10 +32,14 @@ from search_router.schema import ExpertCall, ExpertResult, Health, Project
 if TYPE_CHECKING:
     from search_router.adapters.local.knowledge_answer import Reranker
     from search_router.adapters.local.knowledge_index import KnowledgeIndex, ShelfReport
+    from search_router.adapters.local.knowledge_shelf import Shelf
 
 ANSWERING: Final = "search_router.adapters.local.knowledge_answer"
 """Needs numpy and yaml: loaded in a thread at the first question of a process."""
 REFRESH_SHARE: Final = 0.8
+LSA_OFF: Final = "off with the embedder lsa, which did not help on labelled questions; experts.knowledge.semantic = always switches it on"
+VECTOR_SHARE: Final = 0.5
+"""Of the time that is left once the words are indexed, so much is waited for vectors that are being made."""
 _DAY: Final = re.compile(r"\b(?:19|20)\d{2}-\d{2}(?:-\d{2})?\b")
 
 
@@ -41,6 +47,7 @@ class KnowledgeExpert:
     """Documents of the visible projects, ranked for a question.
 
     Args:
+        embedding: makes vectors of sections; without one there are none, and the stage report says so.
         today: tells the day, which decides what is expired.
         reranker: orders the best candidates anew, where there is one.
     """
@@ -51,6 +58,7 @@ class KnowledgeExpert:
         config: KnowledgeConfig,
         cache_dir: Path,
         *,
+        embedding: Embedding | None = None,
         today: Callable[[], datetime.date] = datetime.date.today,
         reranker: Reranker | None = None,
         reserve: Reserve = DEFAULT_RESERVE,
@@ -58,6 +66,7 @@ class KnowledgeExpert:
         self._reserve = reserve
         self._config = config
         self._cache_dir = cache_dir
+        self._vectors = KnowledgeVectors(embedding) if embedding is not None else None
         self._today = today
         self._reranker = reranker
         self._index: KnowledgeIndex | None = None
@@ -73,6 +82,7 @@ class KnowledgeExpert:
         if ANSWERING not in sys.modules:
             await asyncio.to_thread(__import__, ANSWERING)
         from search_router.adapters.local.knowledge_answer import answer_question, find_space
+        from search_router.adapters.local.knowledge_meaning import SectionMeaning
 
         began = time.monotonic()
         index = self._opened()
@@ -81,6 +91,7 @@ class KnowledgeExpert:
         late = [p.id for p in call.projects if p.id not in reports and p.id not in failures]
         if late and not any(shelf.documents for _, shelf in shelves):
             raise ExpertError(FailureClass.TIMEOUT, "The documents are being indexed; indexing goes on.", remedy="Ask again.")
+        ready = await self._vectors_for(call, {p.id: (p, shelf) for p, shelf in shelves}, began)
         space = find_space(shelves, call, self._today())
         answer = await asyncio.to_thread(
             answer_question,
@@ -93,6 +104,7 @@ class KnowledgeExpert:
             hash_of=lambda project, path: index.content_hash(project, path),
             reranker=self._reranker,
             until=began + call.budget_ms / 1000,
+            meaning=SectionMeaning(ready.meant, ready.reasons),
         )
         unread = [(p, left) for p, report in reports.items() for left in report.left_out]
         if not answer.hits and (doubt := [left for _, left in unread if left.reason in UNREAD]):
@@ -102,7 +114,7 @@ class KnowledgeExpert:
                 "absence is not proven.",
                 remedy=MAKE_READABLE,
             )
-        notes = [*answer.notes, *(f"{p}: {error}" for p, error in failures.items()), *_left_out_notes(unread), *index.notes]
+        notes = [*answer.notes, *ready.notes, *(f"{p}: {error}" for p, error in failures.items()), *_left_out_notes(unread), *index.notes]
         return ExpertResult(
             hits=answer.hits,
             partial=f"{', '.join(late)} not compared with the work tree in time; ask again" if late else None,
@@ -120,8 +132,29 @@ class KnowledgeExpert:
     async def aclose(self) -> None:
         """Stop indexing and release the store; safe to call twice."""
         index, self._index = self._index, None
+        if self._vectors is not None:
+            await self._vectors.aclose()
         if index is not None:
             await index.aclose()
+
+    async def _vectors_for(self, call: ExpertCall, shelves: Mapping[str, tuple[Project, Shelf]], began: float) -> Readiness:
+        """What is ready of the vectors; they are not even made where they are not used."""
+        if self._vectors is None:
+            return Readiness({}, ("no vectors are configured",), ())
+        if (off := self._switched_off(self._vectors.embedding.settings.embedder)) is not None:
+            return Readiness({}, (off,), ())
+        now = time.monotonic()
+        until = now + VECTOR_SHARE * max(0.0, began + call.budget_ms / 1000 - now)
+        return await self._vectors.ready_for(call.sub_query.text, shelves, until)
+
+    def _switched_off(self, embedder: str) -> str | None:
+        if self._config.weights.semantic == 0:
+            return "its weight is 0"
+        if self._config.semantic == "never":
+            return "experts.knowledge.semantic is never"
+        if self._config.semantic == "auto" and embedder == "lsa":
+            return LSA_OFF
+        return None
 
     def _opened(self) -> KnowledgeIndex:
         if self._index is None:

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from search_router.adapters.local.knowledge_document import Document
+from search_router.adapters.local.knowledge_entities import entity_key, names_entity
 from search_router.adapters.local.knowledge_rank import Found, Judged, damp_history, find_yields, fuse_documents, move_before, weigh_time
 from search_router.adapters.local.knowledge_retrieve import (
     DocumentWords,
@@ -19,7 +20,6 @@ from search_router.adapters.local.knowledge_retrieve import (
     Retriever,
     SectionWords,
     Space,
-    SwitchedOff,
     coverage,
     information_of,
 )
@@ -36,12 +36,6 @@ SNIPPETS: Final = 12
 """So many first hits have a snippet: the rest is read from disk when it is shown."""
 POOL: Final = 50
 """So many candidates a reranker is given."""
-
-RETRIEVERS: Final[tuple[Retriever, ...]] = (
-    SectionWords(),
-    SwitchedOff("semantic", "no vectors of documents in this build"),
-    DocumentWords(),
-)
 
 
 class Reranker(Protocol):
@@ -71,14 +65,14 @@ def find_space(shelves: Sequence[tuple[Project, Shelf]], call: ExpertCall, today
     hidden: list[tuple[str, str]] = []
     for project, shelf in shelves:
         expired, pending = shelf.hidden(today)
-        for at, (segment, rows) in enumerate(zip(shelf.segments, shelf.rows, strict=True)):
+        for at, (segment, rows, numbers) in enumerate(zip(shelf.segments, shelf.rows, shelf.numbers, strict=True)):
             mask = np.ones(len(rows), np.bool_)
             for wanted, masks in ((call.filters.include_expired, expired), (call.filters.include_pending, pending)):
                 if not wanted:
                     mask &= ~masks[at]
             hidden += [(project.id, rows[n].path) for n in np.nonzero(~mask)[0]]
             mask &= _admitted(rows, call)
-            parts.append(Part(project.id, segment, rows, mask))
+            parts.append(Part(project.id, segment, rows, numbers, mask))
     return Visible(
         Space(tuple(parts)),
         {project.id: project for project, _ in shelves},
@@ -95,6 +89,7 @@ def _admitted(rows: Sequence[Document], call: ExpertCall) -> Mask:
     folder = (filters.folder or "").strip("/")
     tags = {tag.lower() for tag in filters.tags or ()}
     kind = filters.type.lower() if filters.type else None
+    entities = [entity_key(name) for name in filters.entities or ()]
 
     def admits(d: Document) -> bool:
         date = d.validity.content_date
@@ -103,6 +98,7 @@ def _admitted(rows: Sequence[Document], call: ExpertCall) -> Mask:
             and _below(d.path, folder)
             and tags.issubset(d.tags)
             and (kind is None or kind in (d.type, d.format))
+            and all(names_entity(d.entities, wanted) for wanted in entities)
             and (filters.date_from is None or (date is not None and date >= filters.date_from))
             and (filters.date_to is None or (date is not None and date <= filters.date_to))
         )
@@ -111,7 +107,7 @@ def _admitted(rows: Sequence[Document], call: ExpertCall) -> Mask:
 
 
 def _any(filters: DocumentFilters) -> bool:
-    return bool(filters.tags or filters.folder or filters.type or filters.date_from or filters.date_to)
+    return bool(filters.tags or filters.folder or filters.type or filters.entities or filters.date_from or filters.date_to)
 
 
 def _below(path: str, prefix: str) -> bool:
@@ -129,10 +125,11 @@ def answer_question(
     hash_of: Callable[[Project, str], str | None],
     reranker: Reranker | None = None,
     until: float,
-    retrievers: Sequence[Retriever] = RETRIEVERS,
+    meaning: Retriever,
 ) -> ExpertResult:
-    """Hits, best first. Blocks; pure but for a reranker and the time that stages take."""
+    """Hits, best first. Blocks; pure but for a reranker and the time that stages take. `meaning` is the retriever by vectors."""
     space, query = visible.space, Query(call.sub_query.text, words)
+    retrievers: tuple[Retriever, ...] = (SectionWords(), meaning, DocumentWords())
     retrieved = [retriever.retrieve(query, space) for retriever in retrievers]
     stages = [r.stage for r in retrieved]
     found = fuse_documents(space.parts, retrieved, config.weights)

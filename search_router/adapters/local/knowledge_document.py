@@ -14,12 +14,13 @@ from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_terms import FileTerms, pack_terms, unpack_terms
 from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.knowledge_chunks import Piece, cut_pieces
+from search_router.adapters.local.knowledge_entities import find_entities
 from search_router.adapters.local.knowledge_front import Front, read_front
 from search_router.adapters.local.knowledge_sections import Section, html_outline, plain_heading, read_sections
-from search_router.adapters.local.knowledge_time import DocumentStatus, Validity, read_validity
+from search_router.adapters.local.knowledge_time import DocumentStatus, Validity, read_validity, unreadable_dates
 from search_router.adapters.local.symbol_packing import DamagedPayload, join_payload, split_payload
 
-DOCUMENT_VERSION: Final = "1"
+DOCUMENT_VERSION: Final = "2"
 MAX_SUMMARY: Final = 400
 MAX_PIECES: Final = 60_000
 TITLE_FIELD: Final = 0
@@ -36,6 +37,7 @@ class Document:
     title: str
     summary: str
     tags: tuple[str, ...]
+    entities: tuple[str, ...]
     type: str | None
     validity: Validity
     headings: tuple[tuple[str | None, tuple[str, ...]], ...]
@@ -46,11 +48,20 @@ class Document:
 
     def text_of(self, number: int) -> str:
         """The text of one chunk."""
-        return str(json.loads(zlib.decompress(self.texts))[number])
+        return self.all_texts()[number]
+
+    def all_texts(self) -> list[str]:
+        """The text of every chunk, in order."""
+        texts: list[str] = json.loads(zlib.decompress(self.texts))
+        return texts
 
 
 def derive_document(path: str, kind: str, text: str) -> Document:
-    """Read a document. Pure, and the same for the same bytes at the same path."""
+    """Read a document. Pure, and the same for the same bytes at the same path.
+
+    Raises:
+        ValueError: it is not of this kind; it says why.
+    """
     front = read_front(text, kind) if kind not in ("notebook", "html") else None
     values: Front = front.values if front else {}
     sections = read_sections(text, kind, front.first_line if front else 1)
@@ -66,11 +77,12 @@ def derive_document(path: str, kind: str, text: str) -> Document:
         title=title,
         summary=summary[:MAX_SUMMARY],
         tags=tags,
+        entities=find_entities(values, (p.text for p in pieces)),
         type=types[0].lower() if types else None,
         validity=read_validity(values, path, title),
         headings=tuple((p.heading, p.trail) for p in pieces),
         chunked=cut or not any(s.heading for s in sections),
-        damaged=front.damaged if front else None,
+        damaged=(front.damaged if front else None) or unreadable_dates(values),
         terms=_terms(path, title, summary, tags, pieces, text),
         texts=zlib.compress(json.dumps([p.text for p in pieces]).encode(), 1),
     )
@@ -98,8 +110,8 @@ def unpack_document(payload: bytes) -> Document:
         old, new = tuple(said.pop("supersedes")), tuple(said.pop("superseded_by"))
         validity = Validity(**said, supersedes=old, superseded_by=new, said=DocumentStatus(status) if status else None)
         headings = tuple((heading, tuple(trail)) for heading, trail in facts.pop("headings"))
-        tags = tuple(facts.pop("tags"))
-        return Document(**facts, tags=tags, validity=validity, headings=headings, terms=unpack_terms(terms), texts=texts)
+        tags, entities = tuple(facts.pop("tags")), tuple(facts.pop("entities"))
+        return Document(**facts, tags=tags, entities=entities, validity=validity, headings=headings, terms=unpack_terms(terms), texts=texts)
     except (zlib.error, ValueError, TypeError, KeyError) as error:
         raise DamagedPayload(f"a packed document is damaged: {error}") from error
 

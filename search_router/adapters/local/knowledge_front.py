@@ -1,5 +1,8 @@
 """What a document says of itself before its text: YAML or TOML front matter, attributes of AsciiDoc, Org and rst, lines such as
-`Status: accepted`. Values become lists of short strings; anything else that they hold is left out."""
+`Status: accepted`. Values become lists of short strings; anything else that they hold is left out.
+
+YAML is read without its types, so that a date that is none, or a number of thousands of digits, costs nothing but itself.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ _ATTRIBUTE: Final = {
 }
 CONVENTIONS: Final = (
     "status|date|created|updated|last updated|last modified|last reviewed|effective|effective date|effective from|valid from|valid until"
-    "|valid to|expires|expiry|expiration|expires on|supersedes|replaces|superseded by|replaced by|component|tags|owner|deciders|type"
+    "|valid to|expires|expiry|expiration|expires on|supersedes|replaces|superseded by|replaced by|component|entities|tags|owner|deciders"
+    "|type"
 )
 _LINE = re.compile(
     rf"^[ \t]*(?:[-*][ \t]+)?(?:\*\*|__)?({CONVENTIONS})(?:\*\*|__)?[ \t]*:(?:\*\*|__)?[ \t]*(\S.*?)[ \t]*(?:\\|<br ?/?>)?$", re.IGNORECASE
@@ -53,7 +57,9 @@ def read_front(text: str, kind: str) -> FrontMatter:
     lines = text.split("\n")
     first_line = min(first_line, len(lines))
     for name, value in _conventions(lines[first_line - 1 : first_line - 1 + HEAD_LINES], kind):
-        found.setdefault(_key(name), _listed(value) if _key(name) in ("tags", "supersedes", "replaces") else (value[:MAX_VALUE],))
+        found.setdefault(
+            _key(name), _listed(value) if _key(name) in ("tags", "entities", "supersedes", "replaces") else (value[:MAX_VALUE],)
+        )
     return FrontMatter(found, first_line, damaged)
 
 
@@ -61,7 +67,7 @@ def _parse(block: str, mark: str) -> tuple[Mapping[object, object] | None, str |
     import yaml  # only who has such a front matter pays for it
 
     try:
-        value: object = yaml.safe_load(block) if mark == "---" else tomllib.loads(block)
+        value: object = yaml.load(block, yaml.BaseLoader) if mark == "---" else tomllib.loads(block)  # noqa: S506 - it makes strings only
     except (yaml.YAMLError, tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
         return None, f"front matter: {str(error).splitlines()[0][:120]}"
     if isinstance(value, dict):
@@ -81,19 +87,26 @@ def _flatten(values: Mapping[object, object]) -> dict[str, tuple[str, ...]]:
     return {name: value for name, value in found.items() if value}
 
 
+_NOTHING: Final = frozenset({"", "~", "null", "none"})
+_SHORT_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
+
+
 def _strings(value: object) -> Iterable[str]:
     if isinstance(value, list):
         several: list[object] = [*value]  # pyright: ignore[reportUnknownArgumentType]
-        return [_string(each) for each in several[:MAX_VALUES] if not isinstance(each, (dict, list)) and each is not None]
-    return [] if value is None or isinstance(value, dict) else [_string(value)]
+        found = [_string(each) for each in several[:MAX_VALUES] if not isinstance(each, (dict, list))]
+    else:
+        found = [] if isinstance(value, dict) else [_string(value)]
+    return [each for each in found if each.lower() not in _NOTHING]
 
 
 def _string(value: object) -> str:
-    if isinstance(value, datetime.datetime):
-        return value.date().isoformat()
     if isinstance(value, datetime.date):
-        return value.isoformat()
-    return str(value).strip()[:MAX_VALUE]
+        return value.isoformat()[:10]
+    text = str(value).strip()[:MAX_VALUE]
+    if found := _SHORT_DATE.match(text):  # 2026-3-1 is a date of YAML
+        return f"{found[1]}-{int(found[2]):02}-{int(found[3]):02}{text[found.end() :]}"
+    return text
 
 
 def _key(name: str) -> str:

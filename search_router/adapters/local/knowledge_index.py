@@ -221,7 +221,11 @@ class KnowledgeIndex:
         for path, (key, kind, text, seen) in keys.items():
             document = self._unpack(stored.get(key))
             if document is None:
-                document = derive_document(path, kind, text)
+                try:
+                    document = derive_document(path, kind, text)
+                except ValueError as error:
+                    found[path] = seen._replace(reason=str(error)), None
+                    continue
                 fresh[key] = Derived(seen.content_hash, pack_document(document))
             found[path] = seen, document
         self._store.keep(fresh)

@@ -46,22 +46,24 @@ class Judged:
 
 
 def fuse_documents(parts: Sequence[Part], retrieved: Sequence[Retrieved], weights: KnowledgeWeights) -> list[Found]:
-    """Every document that any retriever found, best first; ties by project and path. A chunk beats the whole of the same document."""
+    """Every document that any retriever found, best first; ties by project and path. A chunk beats the whole of the same document, and
+    the chunk of an earlier retriever that of a later one: sections are told apart best by their words."""
     weight_of = {"lexical": weights.lexical, "semantic": weights.semantic, "document": weights.document}
     scores: dict[tuple[int, int], float] = {}
-    best: dict[tuple[int, int], tuple[int, int | None]] = {}
+    best: dict[tuple[int, int], int | None] = {}
     signals: dict[tuple[int, int], list[str]] = {}
-    for result in retrieved:
+    for result in sorted(retrieved, key=lambda r: r.own):
         name = result.stage.stage
         for rank, (place, raw) in enumerate(result.places, start=1):
             key = place[:2]
+            if key not in scores and raw < result.own:
+                continue
             scores[key] = scores.get(key, 0.0) + weight_of.get(name, 1.0) / (RRF_K + rank)
             signals.setdefault(key, []).append(f"{name} #{rank} of {len(result.places)}: {raw:.4g}")
-            if place.chunk is not None and (key not in best or best[key][1] is None or rank < best[key][0]):
-                best[key] = rank, place.chunk
-            best.setdefault(key, (rank, None))
+            if best.get(key) is None:
+                best[key] = place.chunk
     found = [
-        Found(parts[part], number, best[part, number][1], score, tuple(signals[part, number])) for (part, number), score in scores.items()
+        Found(parts[part], number, best[part, number], score, tuple(signals[part, number])) for (part, number), score in scores.items()
     ]
     return sorted(found, key=lambda f: (-f.score, f.part.project, f.document.path))
 

@@ -1,4 +1,5 @@
-"""Three ways to find documents behind one protocol: by the words of their sections, by meaning, by what they are about as a whole.
+"""Ways to find documents behind one protocol: by the words of their sections, and by what they are about as a whole; by meaning stands in
+`knowledge_meaning`.
 
 Each is called for every question. One that is switched off is called too, gives nothing and says why. What they may look at comes in
 as a `Space`: nothing outside of it can be in a result.
@@ -19,8 +20,8 @@ from search_router.adapters.local.knowledge_document import Document
 from search_router.adapters.local.knowledge_shelf import Mask
 from search_router.schema import StageFacts
 
-ABOUT: Final = 0.4
-"""The least share of the question's information that a document's title, summary, tags and path must have together."""
+WHOLE_TEXT: Final = 0.5
+"""What the BM25 of a whole document, as a part of the best one's, counts beside the share of the question that its title has."""
 K1: Final = 1.2
 B: Final = 0.75
 DEPTH: Final = 200
@@ -29,11 +30,12 @@ DEPTH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One segment of one project, the documents in it, and which of them may be found."""
+    """One segment of one project, the documents in it, their numbers by path, and which of them may be found."""
 
     project: str
     segment: Segment
     rows: tuple[Document, ...]
+    numbers: Mapping[str, int]
     mask: Mask
 
 
@@ -68,10 +70,14 @@ class Place(NamedTuple):
 
 
 class Retrieved(NamedTuple):
-    """Places with raw scores, best first, each document at most once, and how the retriever fared."""
+    """Places with raw scores, best first, each document at most once, and how the retriever fared.
+
+    `own` is the least raw score with which a document is in the answer that no other retriever found.
+    """
 
     places: tuple[tuple[Place, float], ...]
     stage: StageFacts
+    own: float = 0.0
 
 
 class Retriever(Protocol):
@@ -86,54 +92,56 @@ class Retriever(Protocol):
 
 
 class SectionWords:
-    """BM25 (Robertson, Zaragoza 2009) over chunks; a document stands at its best chunk."""
+    """BM25 (Robertson, Zaragoza 2009) over chunks, ordered by it times the share of the question's information that the chunk has: a
+    chunk that repeats one rare word does not stand before one that has them all. A document stands at its best chunk."""
 
     name = "lexical"
 
     def retrieve(self, query: Query, space: Space) -> Retrieved:
         started = time.perf_counter()
-        scores = bm25(
-            space, [p.segment.body for p in space.parts], [p.segment.chunk_words for p in space.parts], query.words, by_chunk=True
-        )
-        places: list[tuple[float, str, str, Place]] = []
+        fields = [p.segment.body for p in space.parts]
+        scores = bm25(space, fields, [p.segment.chunk_words for p in space.parts], query.words, by_chunk=True)
+        information = information_of(query, space)
+        places: list[_Placed] = []
         for at, (part, score) in enumerate(zip(space.parts, scores, strict=True)):
-            for chunk in _best(score, DEPTH):
+            order = score * shares(part.segment.body, part.segment.number, information, len(score))
+            for chunk in _best(order, DEPTH):
                 number = int(part.segment.owner[chunk])
                 place = Place(at, number, int(chunk - part.segment.first_chunk[number]))
-                places.append((-float(score[chunk]), part.project, part.rows[number].path, place))
+                places.append(_Placed(-float(order[chunk]), part.project, part.rows[number].path, place, float(score[chunk])))
         return _report(self.name, places, space.chunk_count, started)
 
 
 class DocumentWords:
-    """BM25 over what each document is about: title, summary, tags and path. It must be about a good part of the question: a position in
-    this list says nothing of how well the first one fits, and one shared word would win against the section with the answer."""
+    """What each document is about as a whole: the share of the question's information in its title, summary, tags and path, and the BM25
+    of all of its text. The words of a question about a decision stand in several of its sections, and in its title."""
 
     name = "document"
 
     def retrieve(self, query: Query, space: Space) -> Retrieved:
         started = time.perf_counter()
-        fields = [p.segment.comments for p in space.parts]
-        scores = bm25(space, fields, [p.segment.comment_words for p in space.parts], query.words, by_chunk=False)
         information = information_of(query, space)
-        places: list[tuple[float, str, str, Place]] = []
-        for at, (part, score) in enumerate(zip(space.parts, scores, strict=True)):
-            about = np.zeros(len(part.segment), np.float32)
-            for word, share in information.items():
-                about[part.segment.comments.of(part.segment.number.get(word))[0]] += share
-            score = np.where(about >= ABOUT, score, 0)
-            places += [(-float(score[n]), part.project, part.rows[n].path, Place(at, n, None)) for n in _best(score, DEPTH)]
+        whole = whole_texts(space, query.words)
+        most = max((float(score.max(initial=0)) for score in whole), default=0.0)
+        places: list[_Placed] = []
+        for at, (part, score) in enumerate(zip(space.parts, whole, strict=True)):
+            admitted = part.mask & part.segment.alive
+            about = shares(part.segment.comments, part.segment.number, information, len(part.segment)) * admitted
+            order = (about + score * (WHOLE_TEXT / max(most, 1e-9))).astype(np.float32)
+            for number in _best(order, DEPTH):
+                value = float(order[number])
+                places.append(_Placed(-value, part.project, part.rows[number].path, Place(at, number, None), value))
         return _report(self.name, places, space.document_count, started)
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchedOff:
-    """A retriever that is not there: called like the others, it finds nothing and says why."""
+class _Placed(NamedTuple):
+    """A place with what sorts it: its order (less is better), project and path; and its raw score."""
 
-    name: str
-    reason: str
-
-    def retrieve(self, query: Query, space: Space) -> Retrieved:
-        return Retrieved((), StageFacts(stage=self.name, active=False, reason=self.reason, in_=space.chunk_count, out=0, ms=0))
+    minus: float
+    project: str
+    path: str
+    place: Place
+    raw: float
 
 
 def bm25(
@@ -142,18 +150,59 @@ def bm25(
     """Scores by part, 0 for what may not be found. The statistics are those of the living documents of the whole space."""
     admitted = [p.mask & p.segment.alive for p in space.parts]
     alive = [a[p.segment.owner] for a, p in zip(admitted, space.parts, strict=True)] if by_chunk else admitted
+    whole = [bool(a.all()) for a in alive]
     count = sum(int(a.sum()) for a in alive)
-    average = sum(float(n[a].sum()) for n, a in zip(lengths, alive, strict=True)) / max(count, 1)
+    norms = _length_norms(lengths, alive, count)
     scores = [np.zeros(len(n), np.float32) for n in lengths]
     for word, weight in words.items():
         rows = [field.of(p.segment.number.get(word)) for field, p in zip(fields, space.parts, strict=True)]
-        holders = sum(int(a[docs].sum()) for (docs, _), a in zip(rows, alive, strict=True))
+        holders = sum(len(docs) if w else int(a[docs].sum()) for (docs, _), a, w in zip(rows, alive, whole, strict=True))
         if not holders:
             continue
-        information = math.log(1 + (count - holders + 0.5) / (holders + 0.5)) * weight * (K1 + 1)
-        for score, n, (docs, counts) in zip(scores, lengths, rows, strict=True):
-            score[docs] += information * counts / (counts + K1 * (1 - B + B * n[docs] / max(average, 1e-9)))
-    return [s * a for s, a in zip(scores, alive, strict=True)]
+        information = np.float32(_idf(count, holders) * weight * (K1 + 1))
+        for score, norm, (docs, counts) in zip(scores, norms, rows, strict=True):
+            held = counts.astype(np.float32)
+            score[docs] += information * held / (held + norm[docs])
+    return [s if w else s * a for s, a, w in zip(scores, alive, whole, strict=True)]
+
+
+def whole_texts(space: Space, words: Mapping[str, float]) -> list[Floats]:
+    """BM25 with each document's whole text as one, by part; 0 for what may not be found."""
+    alive = [p.mask & p.segment.alive for p in space.parts]
+    lengths = [p.segment.file_words for p in space.parts]
+    count = sum(int(a.sum()) for a in alive)
+    norms = _length_norms(lengths, alive, count)
+    scores = [np.zeros(len(n), np.float32) for n in lengths]
+    for word, weight in words.items():
+        held: list[Floats] = []
+        for p, a in zip(space.parts, alive, strict=True):
+            chunks, counts = p.segment.body.of(p.segment.number.get(word))
+            held.append((np.bincount(p.segment.owner[chunks], counts, len(p.segment)) * a).astype(np.float32))
+        holders = sum(int(np.count_nonzero(h)) for h in held)
+        if not holders:
+            continue
+        information = np.float32(_idf(count, holders) * weight * (K1 + 1))
+        for score, norm, h in zip(scores, norms, held, strict=True):
+            score += information * h / (h + norm)
+    return scores
+
+
+def shares(field: Postings, number: Mapping[str, int], information: Mapping[str, float], size: int) -> Floats:
+    """The share of the question's information in each document of a field, 0 to 1."""
+    met = np.zeros(size, np.float32)
+    for word, share in information.items():
+        met[field.of(number.get(word))[0]] += np.float32(share)
+    return met
+
+
+def _length_norms(lengths: Sequence[Floats], alive: Sequence[Mask], count: int) -> list[Floats]:
+    """The part of BM25's denominator that a document's length makes."""
+    average = sum(float(n[a].sum()) for n, a in zip(lengths, alive, strict=True)) / max(count, 1)
+    return [(K1 * (1 - B + B * n / max(average, 1e-9))).astype(np.float32) for n in lengths]
+
+
+def _idf(count: int, holders: int) -> float:
+    return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
 
 
 def information_of(query: Query, space: Space) -> dict[str, float]:
@@ -162,7 +211,7 @@ def information_of(query: Query, space: Space) -> dict[str, float]:
     bits: dict[str, float] = {}
     for word, weight in query.words.items():
         holders = sum(len(p.segment.body.of(p.segment.number.get(word))[0]) for p in space.parts)
-        bits[word] = math.log(1 + (count - holders + 0.5) / (holders + 0.5)) * weight
+        bits[word] = _idf(count, holders) * weight
     total = sum(bits.values())
     return {word: value / total for word, value in bits.items()} if total > 0 else {}
 
@@ -194,13 +243,13 @@ def _best(score: Floats, most: int) -> list[int]:
     return [int(n) for n in np.nonzero((score >= edge) & (score > 0))[0][: most * 4]]
 
 
-def _report(name: str, places: list[tuple[float, str, str, Place]], looked_at: int, started: float) -> Retrieved:
-    places.sort(key=lambda p: (*p[:3], p[3].chunk or 0))
+def _report(name: str, places: list[_Placed], looked_at: int, started: float) -> Retrieved:
+    places.sort(key=lambda p: (*p[:3], p.place.chunk or 0))
     seen: set[tuple[int, int]] = set()
     kept: list[tuple[Place, float]] = []
-    for minus, _, _, place in places:
-        if place[:2] not in seen:
-            seen.add(place[:2])
-            kept.append((place, -minus))
+    for placed in places:
+        if placed.place[:2] not in seen:
+            seen.add(placed.place[:2])
+            kept.append((placed.place, placed.raw))
     ms = round((time.perf_counter() - started) * 1000, 3)
     return Retrieved(tuple(kept[:DEPTH]), StageFacts(stage=name, active=True, reason="ran", in_=looked_at, out=len(kept[:DEPTH]), ms=ms))

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 MAX_HEADING: Final = 200
+_LONGEST: Final = 4 * MAX_HEADING  # of a heading with its markup
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "md": "markdown",
@@ -40,7 +41,7 @@ _ADORNMENT = re.compile(r"^([=\-~^\"'`#*+.:_<>])\1{2,}[ \t]*$")
 _ASCIIDOC = re.compile(r"^(={1,6})[ \t]+(\S.*?)[ \t]*=*$")
 _ASCIIDOC_BLOCK = re.compile(r"^(-{4,}|\.{4,}|={4,}|`{3,}|\+{4,}|_{4,})$")
 _ORG = re.compile(r"^(\*{1,8})[ \t]+(\S.*?)[ \t]*(?::[\w@:]+:)?$")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 
 
 class Section(NamedTuple):
@@ -61,7 +62,11 @@ def document_format(path: str) -> str | None:
 
 
 def read_sections(text: str, kind: str, first_line: int = 1) -> list[Section]:
-    """The sections of a document in reading order; `first_line` is where its body begins, after the front matter."""
+    """The sections of a document in reading order; `first_line` is where its body begins, after the front matter.
+
+    Raises:
+        ValueError: it is no document of this kind; it says why.
+    """
     lines = text.split("\n")
     if kind == "notebook":
         return _notebook(text)
@@ -81,7 +86,7 @@ class _Heading(NamedTuple):
 
 def plain_heading(text: str) -> str:
     """A heading without its markup."""
-    return _LINK.sub(r"\1", text).replace("`", "").replace("**", "").strip()[:MAX_HEADING]
+    return _LINK.sub(r"\1", text[:_LONGEST]).replace("`", "").replace("**", "").strip()[:MAX_HEADING]
 
 
 def _by_headings(lines: Sequence[str], headings: Sequence[_Heading], first_line: int) -> list[Section]:
@@ -194,8 +199,10 @@ def _notebook(text: str) -> list[Section]:
     """Markdown and code cells of a Jupyter notebook (nbformat 4); outputs are left out. Lines are those of the JSON file."""
     try:
         cells = _Book.model_validate_json(text).cells
-    except ValidationError:
-        return []
+    except ValidationError as error:
+        if not text.strip():
+            return []
+        raise ValueError("it is no notebook of format 4 (JSON with cells)") from error
     sections: list[Section] = []
     at = 0
     last: tuple[str | None, tuple[str, ...]] = (None, ())

@@ -21,12 +21,14 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Shelf:
-    """`segments[i]` holds the documents `rows[i]`, in its own order; a document that changed or went is dead in its segment."""
+    """`segments[i]` holds the documents `rows[i]`, in its own order, with their numbers by path in `numbers[i]`; a document that changed or
+    went is dead in its segment."""
 
     def __init__(self) -> None:
         self.documents: Mapping[str, Document] = {}
         self.segments: tuple[Segment, ...] = ()
         self.rows: tuple[tuple[Document, ...], ...] = ()
+        self.numbers: tuple[Mapping[str, int], ...] = ()
         self.successors: Mapping[str, str] = {}
         self.generation = -1
         self._at: dict[str, tuple[int, int]] = {}
@@ -41,7 +43,8 @@ class Shelf:
         if not self.segments or len(changed) > max(DELTA_DOCUMENTS, len(documents) // 4):
             new._build([documents[path] for path in sorted(documents)])
         else:
-            new.segments, new.rows, new._at = tuple(s.snapshot() for s in self.segments), self.rows, dict(self._at)
+            new.segments, new.rows, new.numbers = tuple(s.snapshot() for s in self.segments), self.rows, self.numbers
+            new._at = dict(self._at)
             for path in [*gone, *(d.path for d in changed)]:
                 if path in new._at:
                     segment, number = new._at.pop(path)
@@ -77,13 +80,18 @@ class Shelf:
         return self._statuses[1:]
 
     def _build(self, documents: Sequence[Document]) -> None:
-        self.segments, self.rows = (_segment(documents),), (tuple(documents),)
+        self.segments, self.rows, self.numbers = (_segment(documents),), (tuple(documents),), (_numbers(documents),)
         self._at = {d.path: (0, number) for number, d in enumerate(documents)}
 
     def _build_delta(self, documents: Sequence[Document]) -> None:
         self.segments, self.rows = (self.segments[0], _segment(documents)), (self.rows[0], tuple(documents))
+        self.numbers = (self.numbers[0], _numbers(documents))
         self._at.update({d.path: (1, number) for number, d in enumerate(documents)})
 
 
 def _segment(documents: Sequence[Document]) -> Segment:
     return Segment([SegmentFile(d.path, d.terms) for d in documents])
+
+
+def _numbers(documents: Sequence[Document]) -> Mapping[str, int]:
+    return {document.path: number for number, document in enumerate(documents)}

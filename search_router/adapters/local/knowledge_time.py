@@ -31,7 +31,7 @@ _WORDS: Final = {
     DocumentStatus.CURRENT: "current|accepted|active|approved|published|final|adopted|implemented|living|in force|stable|done",
 }
 _WORD: Final = {status: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for status, words in _WORDS.items()}
-_DATE = re.compile(r"(?<!\d)((?:19|2\d)\d{2})[-/._]?(0[1-9]|1[0-2])[-/._]?(0[1-9]|[12]\d|3[01])(?!\d)")
+_DATE = re.compile(r"(?<!\d)((?:19|2\d)\d{2}|9999)[-/._]?(0[1-9]|1[0-2])[-/._]?(0[1-9]|[12]\d|3[01])(?!\d)")
 _REFERENCE = re.compile(r"\[([^\]]*)\]\(([^)\s]+)[^)]*\)")
 _BY = re.compile(r"\b(?:superseded|replaced|obsoleted)\b(?:\s+(?:by|with))?\s*:?\s*(.+)", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:adr|rfc|decision|dr|kep|pep)?[\s#_-]*0*(\d{1,5})\b", re.IGNORECASE)
@@ -102,6 +102,15 @@ def read_validity(front: Front, path: str, title: str) -> Validity:
         dated=in_name is not None,
         component=component.strip().lower() if component else None,
     )
+
+
+def unreadable_dates(front: Front) -> str | None:
+    """A sentence about the first limit of validity that is meant as a date and is none, such as 2026-02-30; it limits nothing."""
+    for name in (*FROM, *UNTIL):
+        values = front.get(name, ())
+        if _first_date(front, (name,)) is None and any(character.isdigit() for value in values for character in value):
+            return f"{name}: {values[0][:40]!r} is no date, and limits nothing"
+    return None
 
 
 def status_on(validity: Validity, today: datetime.date, *, is_replaced: bool) -> DocumentStatus:

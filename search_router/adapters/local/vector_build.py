@@ -85,7 +85,7 @@ class VectorBuild:
             basis = await anyio.to_thread.run_sync(make_basis, sample, blobs, chunks)
         else:
             packed = await anyio.to_thread.run_sync(pack_sample, sample, blobs, chunks)
-            basis = unpack_basis(await _make_in_child(packed))
+            basis = unpack_basis(await make_in_child(packed))
         await anyio.to_thread.run_sync(self._cache.keep_basis, basis)
         return LsaEmbedder(basis)
 
@@ -172,7 +172,12 @@ def is_outgrown(vectors: ProjectVectors, files: Files) -> bool:
     return left * 2 < len(basis.blobs) or len(vectors.matrix) > OUTGROWN * max(basis.chunks, 1)
 
 
-async def _make_in_child(packed: bytes) -> bytes:
+async def make_in_child(packed: bytes) -> bytes:
+    """The packed basis of a packed sample, from a process of low priority.
+
+    Raises:
+        ExpertError: it cannot be started, dies, or takes too long.
+    """
     with anyio.move_on_after(BASIS_SECONDS) as scope:
         done = await run_command(ARGV, cwd=_working_directory(), env=ENVIRONMENT, stdin=packed, max_bytes=MAX_BYTES)
         if done.returncode == 0 and not done.cut:

@@ -1,7 +1,7 @@
 """The vectors of every project that was asked about, in step with the shared index. A build is a task of its own, which requests wait
 for as long as they can, and leave: it goes on, and the next request finds more.
 
-numpy, the embedder and what it needs are imported when the first vector is wanted.
+numpy is imported when the first vector is wanted.
 """
 
 from __future__ import annotations
@@ -11,26 +11,19 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
-import anyio.to_thread
-
-from search_router.adapters.local.disk_space import Reserve
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.config.schema import VectorsConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
 
 if TYPE_CHECKING:
-    from search_router.adapters.local.embed_protocol import Embedder, Floats
+    from search_router.adapters.local.embed_protocol import Floats
     from search_router.adapters.local.vector_build import ProjectVectors
-    from search_router.adapters.local.vector_cache import VectorCache
     from search_router.adapters.local.vector_matrix import FileScore, VectorMatrix
 
 FAILED_SECONDS: Final = 30.0
 """A failure is the answer for so long; then it is tried again."""
-QUERIES_KEPT: Final = 64
-SERVERS: Final = frozenset({"openai", "voyage", "ollama", "tei"})
 
 
 class Similar:
@@ -66,41 +59,32 @@ class VectorIndex:
     """
 
     def __init__(self, index: SymbolIndex, settings: VectorsConfig, cache_dir: Path, *, max_file_bytes: int) -> None:
+        self.embedding = Embedding(settings, cache_dir, index.store.reserve)
         self._index = index
-        self._settings = settings
-        self._cache_dir = cache_dir
         self._max_bytes = max_file_bytes
-        self._cache: VectorCache | None = None
-        self._embedder: Embedder | None = None
-        self._loading = asyncio.Lock()
         self._projects: dict[Path, ProjectVectors] = {}
         self._builds: dict[Path, asyncio.Task[ProjectVectors]] = {}
         self._failed: dict[Path, tuple[float, ExpertError]] = {}
-        self._queries: dict[tuple[str, str], Floats] = {}
 
     @property
     def enabled(self) -> bool:
-        return self._settings.embedder != "none"
+        return self.embedding.enabled
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the caller should know: that text was sent away, and what went wrong with the cache."""
-        sent = f"source text and questions are sent to {self.sent_to} ({self._settings.embedder})"
-        return (*((sent,) if self.sent_to else ()), *(self._cache.notes if self._cache else ()))
+        return self.embedding.notes
 
     @property
     def sent_to(self) -> str | None:
         """The server to which source text is sent; None when it stays in this process."""
-        if self._settings.embedder not in SERVERS or not self._settings.allow_remote:
-            return None
-        parts = urlsplit(self._settings.url)
-        return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+        return self.embedding.sent_to
 
     @property
     def label(self) -> str:
         """What made the vectors that are in use, for the receipt: embedder, a digest of its version, and where text was sent."""
         made = {vectors.label for vectors in self._projects.values()}
-        return ", ".join(sorted(made) or [self._settings.embedder]) + (f" at {self.sent_to}" if self.sent_to else "")
+        return ", ".join(sorted(made) or [self.embedding.settings.embedder]) + (f" at {self.sent_to}" if self.sent_to else "")
 
     @property
     def details(self) -> dict[str, str]:
@@ -116,22 +100,20 @@ class VectorIndex:
         vectors, current = await self.current(project, until)
         if vectors is None:
             raise ExpertError(FailureClass.TIMEOUT, "The vectors are being made; that goes on.", remedy="Ask again.")
-        query = await self.embed_query(vectors.embedder, question, until)
+        query = await self.embedding.embed_query(vectors.embedder, question, until)
         return Similar(vectors.matrix, query, current and not vectors.missing)
 
     async def aclose(self) -> None:
         """Stop every build and release the cache; safe to call twice. A thread that embeds is waited for: each piece of work is short."""
         builds = [build for build in self._builds.values() if not build.done()]
-        if self._embedder is not None:
-            self._embedder.close()
+        self.embedding.interrupt()
         for build in builds:
             build.cancel()
         if builds:
             await asyncio.wait(builds)
         self._builds.clear()
         self._projects.clear()
-        if self._cache is not None:
-            await anyio.to_thread.run_sync(self._cache.close)
+        await self.embedding.aclose()
 
     async def current(self, project: Project, until: float) -> tuple[ProjectVectors | None, bool]:
         """(what is ready at `until`, whether it is in step with the table). Making it goes on. Raises ExpertError as `similar`."""
@@ -169,55 +151,14 @@ class VectorIndex:
     async def _build(self, project: Project) -> ProjectVectors:
         from search_router.adapters.local.vector_build import VectorBuild, is_outgrown  # numpy stays out of the start
 
-        cache = await self._load()
+        cache = await self.embedding.load()
         table, before = self._index.table(project), self._projects.get(project.root)
         files, generation = {file.path: file for file in table.files()}, table.generation
-        build = VectorBuild(project.root, cache, self._cache_dir, self._max_bytes)
-        if self._embedder is not None:
-            return await build.successor(before, self._embedder, files, generation)
+        build = VectorBuild(project.root, cache, self.embedding.cache_dir, self._max_bytes)
+        if self.embedding.embedder is not None:
+            return await build.successor(before, self.embedding.embedder, files, generation)
         embedder = before.embedder if before is not None else await build.find_basis(files)
         made = await build.successor(before, embedder, files, generation)
         if is_outgrown(made, files):
             made = await build.successor(None, await build.make_basis(files), files, generation)
         return made
-
-    async def _load(self) -> VectorCache:
-        """The cache, and the embedder where it is not made of each project."""
-        async with self._loading:
-            if self._cache is None:
-                self._cache = await anyio.to_thread.run_sync(_open_cache, self._cache_dir, self._index.store.reserve)
-            if self._embedder is None and self._settings.embedder != "lsa":
-                self._embedder = await anyio.to_thread.run_sync(_load_embedder, self._settings)
-        return self._cache
-
-    async def embed_query(self, embedder: Embedder, question: str, until: float) -> Floats:
-        """The question's vector; the last ones are remembered, because two experts ask for the same. Raises ExpertError."""
-        key = embedder.version, question
-        if key not in self._queries:
-            asked = asyncio.create_task(asyncio.to_thread(embedder.embed_query, question))
-            asked.add_done_callback(_retrieve)
-            done, _ = await asyncio.wait({asked}, timeout=max(0.05, until - time.monotonic()))
-            if not done:
-                raise ExpertError(FailureClass.TIMEOUT, f"The embedder {embedder.name} did not embed the question in time.")
-            while len(self._queries) >= QUERIES_KEPT:
-                del self._queries[next(iter(self._queries))]
-            self._queries[key] = asked.result()
-        return self._queries[key]
-
-
-def _open_cache(directory: Path, reserve: Reserve) -> VectorCache:
-    from search_router.adapters.local.vector_cache import VectorCache
-
-    return VectorCache(directory, reserve)
-
-
-def _load_embedder(settings: VectorsConfig) -> Embedder:
-    from search_router.adapters.local.embed_choice import load_embedder
-
-    return load_embedder(settings)
-
-
-def _retrieve(task: asyncio.Task[Floats]) -> None:
-    """Look at the outcome, so that a failure that nobody waited for is not reported as forgotten."""
-    if not task.cancelled():
-        task.exception()

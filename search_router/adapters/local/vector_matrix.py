@@ -156,11 +156,36 @@ class VectorMatrix:
                 found[path] = FileScore(float(exact.max()), int(exact.argmax()))
         return found
 
+    def nearest_files(self, query: Floats, most: int, pool: int = POOL) -> list[tuple[str, FileScore]]:
+        """The nearest `most` files with their best chunks, best first; ties by path. A query of zeros finds nothing."""
+        query = unit_rows(query)
+        if not query.any():
+            return []
+        found = [
+            (path, FileScore(float(exact.max()), int(exact.argmax()))) for path, rows in self._recent.items() for exact in _of(rows, query)
+        ]
+        packed = self.packed
+        if len(packed):
+            scores, starts = packed.scores(query, pool), packed.starts[:-1]
+            best = np.maximum.reduceat(scores, starts)
+            best[self._dead_files] = -np.inf
+            wanted = np.argpartition(-best, most)[:most] if len(best) > most else np.arange(len(best))
+            for number in wanted:
+                first, last = int(packed.starts[number]), int(packed.starts[number + 1])
+                if not self._dead_files[number]:
+                    found.append((packed.paths[number], FileScore(float(best[number]), int(scores[first:last].argmax()))))
+        return sorted(found, key=lambda f: (-f[1].score, f[0]))[:most]
+
     def _all(self, without: Iterable[str]) -> dict[str, Floats]:
         """The exact vectors of what is packed, by path."""
         left_out, packed = frozenset(without), self.packed
         ranges = zip(packed.paths, packed.starts[:-1], packed.starts[1:], strict=True)
         return {path: np.asarray(packed.exact[first:last]) for path, first, last in ranges if path not in left_out}
+
+
+def _of(rows: Floats, query: Floats) -> list[Floats]:
+    """The cosines of a file's chunks, once; nothing for a file without chunks."""
+    return [rows @ query] if len(rows) else []
 
 
 def quantise(unit: Floats) -> tuple[Codes, Floats]:

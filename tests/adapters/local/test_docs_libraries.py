@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -93,6 +96,37 @@ def test_other_languages_are_read_by_the_comment_before_the_name() -> None:
     rust = rust_entries("/// Gives stripes.\n#[inline]\npub fn paint(c: &str) -> Zebra {\n}\nfn hidden() {}\n", "zebra", "lib.rs")
     assert rust == [Entry("zebra::paint", "function", "pub fn paint(c: &str) -> Zebra", "Gives stripes.", "lib.rs", 3)]
     assert python_entries("def broken(:", "m", "m.py") == []
+
+
+def test_modules_are_parsed_by_several_threads_at_once() -> None:
+    """CPython 3.11 counts the depth of trees of all threads together: a switch in the middle of one makes the other fail."""
+    flat = "".join(f"def f{n}(a, b=(1, 2)):\n    return [a + b * {n} for a in b]\n" for n in range(60))
+    deep = "class A:\n    def m(self):\n        return [[[(1, (2, (3,)))]]]\n" * 40
+    failures: list[SystemError] = []
+
+    def parse(text: str) -> None:
+        for _ in range(40):
+            try:
+                python_entries(text, "m", "m.py")
+            except SystemError as error:
+                failures.append(error)
+
+    def switch(phase: str, info: dict[str, int]) -> None:
+        time.sleep(0)  # gives the interpreter to another thread, in the middle of whatever was allocating
+
+    before = gc.get_threshold()
+    gc.set_threshold(100)
+    gc.callbacks.append(switch)
+    try:
+        threads = [threading.Thread(target=parse, args=(text,)) for text in (flat, deep, flat, deep)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.callbacks.remove(switch)
+        gc.set_threshold(*before)
+    assert failures == []
 
 
 def test_lock_files_fix_versions_and_manifests_do_so_only_where_they_pin(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -417,7 +418,37 @@ async def test_a_cache_that_cannot_be_used_costs_a_note_and_nothing_else(
         result = await expert.search(call_for("why pelican", repository.root))
         assert subjects(result) == ["Pelican"]
         assert len(result.notes) == 1
-        assert result.notes[0].startswith(f"The history cache in {cache} cannot be used")
+        if spoil in ("garbage", "cut"):
+            assert result.notes[0].startswith("The history cache was damaged")
+        else:
+            assert result.notes[0].startswith(f"The history cache in {cache} cannot be used")
+    await expert.aclose()
+    if spoil in ("garbage", "cut"):
+        assert stored.with_name(f"{stored.name}.damaged").is_file()
+        again = make(cache)
+        assert (await again.search(call_for("why pelican", repository.root))).notes == ()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("table", ["commits", "messages", "summaries", "summarised", "readings", "changes", "paths"])
+async def test_a_table_that_is_damaged_while_it_is_used_is_moved_aside_and_read_anew(
+    make: Make, repository: Repository, tmp_path: Path, table: str
+) -> None:
+    repository.commit("Pelican", {"a": "pelican = 1\n"})
+    expert = make(tmp_path / "cache")
+    question = call_for("why pelican", repository.root)
+    await expert.search(question)
+    (stored,) = (tmp_path / "cache").glob("*.sqlite")
+    with sqlite3.connect(stored) as spoiler:
+        spoiler.execute(f"DROP TABLE {table}")
+    spoiler.close()
+    repository.commit("Heron", {"a": "heron = 1\n"})
+    for _ in range(3):  # at the latest the question after the next one has met the damage and is past it
+        result = await expert.search(question)
+        assert "Pelican" in subjects(result)
+    assert [note for note in result.notes if note.startswith("The history cache was damaged")]
+    assert stored.with_name(f"{stored.name}.damaged").is_file()
+    assert stored.is_file()
 
 
 # ------------------------------------------------------------------ no history

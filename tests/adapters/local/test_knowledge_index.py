@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from search_router.adapters.local.knowledge_answer import RETRIEVERS
 from search_router.errors import ExpertError, FailureClass
 from tests.adapters.local.knowledge_workspace import call_for, expert_over, paths, write
 
@@ -138,7 +137,16 @@ async def test_a_reranker_orders_and_its_failure_is_said_with_the_fused_order(tm
 
 
 NAMES = st.lists(st.sampled_from(["a.md", "b/c.rst", "b/d.txt", "e.adoc"]), min_size=1, max_size=4, unique=True)
-TEXTS = st.sampled_from(["zebra\n", "# Zebra\n\nhorse zebra\n", "nothing\n", "---\nvalid_until: 2020-01-01\n---\nzebra\n"])
+TEXTS = st.sampled_from(
+    [
+        "zebra\n",
+        "zebra `Stripe.paint()`\n",
+        "---\nentities: [paint]\n---\nzebra\n",
+        "# Zebra\n\nhorse zebra\n",
+        "nothing\n",
+        "---\nvalid_until: 2020-01-01\n---\nzebra\n",
+    ]
+)
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -148,14 +156,18 @@ async def test_no_retriever_gives_a_row_outside_of_what_the_caller_may_see(world
         projects = [write(Path(folder) / f"p{n}", files) for n, files in enumerate(worlds)]
         visible = data.draw(st.lists(st.sampled_from(projects), min_size=1, unique=True))
         prefix = data.draw(st.sampled_from([None, "b"]))
+        entities = data.draw(st.sampled_from([None, ["Paint"], ["stripe.paint", "paint"]]))
         async with expert_over(Path(folder)) as expert:
             await expert.search(call_for("zebra horse", *projects))  # everything is indexed, and still only some of it may be seen
-            result = await expert.search(call_for("zebra horse", *visible, path=prefix))
+            result = await expert.search(call_for("zebra horse", *visible, path=prefix, entities=entities))
         allowed = {p.id for p in visible}
         assert {h.project for h in result.hits} <= allowed
         assert {project for project, _ in result.hidden} <= allowed
         assert all(prefix is None or (h.path or "").startswith("b/") for h in result.hits)
-        assert [s.stage for s in result.stages][: len(RETRIEVERS)] == [r.name for r in RETRIEVERS]
+        names = {None: "", ("Paint",): "paint", ("stripe.paint", "paint"): "Stripe.paint"}[tuple(entities) if entities else None]
+        texts = {p.id: files for p, files in zip(projects, worlds, strict=True)}
+        assert all(names in texts[h.project][h.path or ""] for h in result.hits)
+        assert [s.stage for s in result.stages][:3] == ["lexical", "semantic", "document"]
 
 
 async def test_a_listing_that_fails_everywhere_is_the_failure(tmp_path: Path) -> None:

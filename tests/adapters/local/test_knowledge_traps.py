@@ -128,14 +128,20 @@ async def test_expired_and_pending_documents_are_hidden_unless_asked(tmp_path: P
         ({"tags": ["Deploy"]}, {"ops/a.md", "dev/b.md"}),
         ({"tags": ["deploy", "web"]}, {"dev/b.md"}),
         ({"type": "runbook"}, {"ops/a.md"}),
+        ({"entities": ["billing"]}, {"ops/a.md"}),
+        ({"entities": ["Invoice::send()"]}, {"ops/a.md"}),
+        ({"entities": ["send"]}, {"ops/a.md", "dev/b.md"}),
+        ({"entities": ["send", "Page"]}, {"dev/b.md"}),
+        ({"entities": ["the"]}, set()),
         ({"date_from": "2025-01-01"}, {"dev/b.md"}),
         ({"date_to": "2024-12-31"}, {"ops/a.md"}),
     ],
 )
 async def test_filters_let_in_what_they_name(tmp_path: Path, filters: dict[str, Any], expected: set[str]) -> None:
     files = {
-        "ops/a.md": "---\ntags: [deploy]\ntype: runbook\ndate: 2024-03-01\n---\n# Deploy the API\n\nDeploy it.\n",
-        "dev/b.md": "---\ntags: deploy, web\ndate: 2025-03-01\n---\n# Deploy the page\n\nDeploy it.\n".replace(
+        "ops/a.md": "---\ntags: [deploy]\ntype: runbook\ndate: 2024-03-01\nentities: [Billing, Ledger]\n---\n# Deploy the API\n\nDeploy it"
+        " with `Invoice.send()`.\n",
+        "dev/b.md": "---\ntags: deploy, web\ndate: 2025-03-01\ncomponent: page\n---\n# Deploy the page\n\nDeploy it, `send`.\n".replace(
             "deploy, web", "[deploy, web]"
         ),
         "dev/c.md": "# Deploy nothing\n\nDeploy it.\n",
