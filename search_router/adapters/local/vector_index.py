@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from search_router.adapters.local.embedding import Embedding
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.config.schema import VectorsConfig
 from search_router.errors import ExpertError, FailureClass
