@@ -232,16 +232,16 @@ def test_what_cannot_be_read_or_written_is_refused_with_a_remedy() -> None:
         machine = Machine.make(folder)
         path = machine.put("cursor", "{}")
         path.chmod(0)
-        with pytest.raises(ClientFileError, match="Permission denied. Make it readable"):
+        with pytest.raises(ClientFileError, match=r"Permission denied\. Make it readable"):
             install(BY_ID["cursor"], machine.order(), machine.here, machine.state)
         path.chmod(0o644)
         path.parent.chmod(0o555)
-        with pytest.raises(ClientFileError, match="Permission denied. Make its directory writable"):
+        with pytest.raises(ClientFileError, match=r"Permission denied\. Make its directory writable"):
             install(BY_ID["cursor"], machine.order(), machine.here, machine.state)
         path.parent.chmod(0o755)
         assert everything(machine.here.home) == {".cursor/mcp.json": b"{}"}
         machine.here.home.chmod(0o555)
-        with pytest.raises(ClientFileError, match="Permission denied. Make its parent writable"):
+        with pytest.raises(ClientFileError, match=r"Permission denied\. Make its parent writable"):
             install(BY_ID["gemini-cli"], machine.order(), machine.here, machine.state)
         machine.here.home.chmod(0o755)
 
