@@ -125,6 +125,26 @@ def test_an_entry_of_somebody_else_is_left_alone_until_they_say_so(tmp_path: Pat
     assert json.loads(path.read_text()) == {"mcpServers": {}}
 
 
+@pytest.mark.parametrize(
+    ("before", "where"),
+    [
+        ('{"mcp": {"servers": {"a": {"type": "local", "command": ["x"]}}}}', ("mcp", "servers")),
+        ('{"mcp": {"servers": {"type": "local", "command": ["x"]}}}', ("mcp",)),
+        ('{"mcp": {"a": {"type": "local", "command": ["x"]}}}', ("mcp",)),
+    ],
+)
+def test_a_file_of_opencode_keeps_its_form(tmp_path: Path, before: str, where: tuple[str, ...]) -> None:
+    machine = Machine.make(tmp_path)
+    path = machine.put("opencode", before)
+    install(BY_ID["opencode"], machine.order(), machine.here, machine.state)
+    tree = json.loads(path.read_text())
+    for key in where:
+        tree = tree[key]
+    assert tree["search-router"]["command"][0] == COMMAND[0]
+    uninstall(BY_ID["opencode"], machine.order(), machine.here, machine.state)
+    assert json.loads(path.read_text()) == json.loads(before)
+
+
 # ------------------------------------------------------------------ hostile files
 
 
