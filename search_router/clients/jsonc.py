@@ -195,10 +195,7 @@ def _lay_out(text: str, *, strict: bool) -> _Laid:
     if strict and (comments or trailing):
         what, at = ("a comment", comments[0][0]) if comments else ("a trailing comma", trailing[0])
         raise NotEditable(f"has {what} at line {text.count(chr(10), 0, at) + 1}, which this client cannot read")
-    laid = list(plain)
-    for at in trailing:
-        laid[at] = " "
-    layout = "".join(laid)
+    layout = _without_commas(plain, trailing) if trailing else plain
     try:
         value = json.loads(layout, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -210,6 +207,11 @@ def _lay_out(text: str, *, strict: bool) -> _Laid:
     except RecursionError:
         raise NotEditable("is nested too deeply") from None
     return _Laid(text, plain, layout, tuple(comments), value)
+
+
+def _without_commas(plain: str, commas: list[int]) -> str:
+    starts = (0, *(at + 1 for at in commas))
+    return " ".join(plain[start:end] for start, end in zip(starts, (*commas, len(plain)), strict=True))
 
 
 def _follows_a_value(plain: str, comma: int) -> bool:
