@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from search_router.clients.catalog import BY_ID, CLIENTS, Format, Scope
-from search_router.clients.files import KEPT_BACKUPS, MAX_BYTES, directory_locked
+from search_router.clients.files import KEPT_BACKUPS, MAX_BYTES, directory_locked, read_content, remove_file, replace_content
 from search_router.clients.record import FILE_NAME
 from search_router.clients.setup import Action, install, uninstall
 from search_router.errors import ClientFileError
@@ -299,7 +299,18 @@ def test_installs_at_once_wait_for_each_other_and_lose_nothing(tmp_path: Path) -
     assert json.loads(machine.file("zed").read_text()) == {"kept": True}
 
 
-def test_a_lock_that_is_held_is_waited_for_and_no_file_is_left(tmp_path: Path) -> None:
-    with directory_locked(tmp_path):
-        pass
-    assert list(tmp_path.iterdir()) == []
+def test_a_file_that_its_client_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    seen = read_content(path)
+    path.write_text('{"from": "the client"}')
+    for change in (lambda: replace_content(path, seen, b"ours"), lambda: remove_file(path, seen)):
+        with pytest.raises(ClientFileError, match="changed by another program meanwhile"):
+            change()
+    assert everything(tmp_path) == {"settings.json": b'{"from": "the client"}'}
+
+
+def test_a_lock_leaves_no_file_and_is_free_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with directory_locked(tmp_path):
+            assert list(tmp_path.iterdir()) == []

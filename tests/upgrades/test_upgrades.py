@@ -17,6 +17,8 @@ from search_router.config.drift import FILE_NAME as LAST_RUN
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.pins import read_pins
 from search_router.receipts.reading import ReceiptReader
+from search_router.router.enrich.database import FILE_NAME as EVENTS
+from search_router.router.enrich.database import SCHEMA_VERSION, EnrichUnavailable, open_for_reading, open_for_writing
 from search_router.router.service import open_router
 from search_router.schema import Status
 from tests.command_line import Ended, run_cli
@@ -93,6 +95,21 @@ def test_caches_of_each_release_are_read_or_made_anew_never_a_failure(tmp_path: 
     assert ended.code == 0 and ended.json["evidence"]
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_events_of_each_release_are_brought_up_to_date_and_kept(tmp_path: Path, release: str) -> None:
+    (path,) = copied(tmp_path, release).rglob(EVENTS)
+    count = "SELECT count(*) FROM tool_benchmark_events"
+    with sqlite3.connect(path) as before:
+        (rows,) = before.execute(count).fetchone()
+    before.close()
+    after = open_for_writing(path)
+    try:
+        assert rows > 0 and after.execute(count).fetchone() == (rows,)
+        assert after.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+    finally:
+        after.close()
+
+
 # ------------------------------------------------------------------ newer than this program
 
 
@@ -156,6 +173,18 @@ def test_a_newer_record_of_install_is_refused_and_not_touched(tmp_path: Path) ->
     assert record.read_text() == '{"version": 2, "written": {}}' and not (tmp_path / "person/.cursor/mcp.json").exists()
 
 
+def test_events_of_a_newer_release_are_not_touched_and_answers_go_on(tmp_path: Path) -> None:
+    (path,) = copied(tmp_path).rglob(EVENTS)
+    set_version(path, 99)
+    before = path.read_bytes()
+    for open_it in (open_for_reading, open_for_writing):
+        with pytest.raises(EnrichUnavailable, match="written by a newer search-router"):
+            open_it(path)
+    ended = search(tmp_path)
+    assert ended.code == 0 and ended.json["evidence"]
+    assert path.read_bytes() == before
+
+
 def other_columns(path: Path) -> None:
     """As a later release might lay the tables out under the same name."""
     with sqlite3.connect(path, isolation_level=None) as database:
@@ -168,14 +197,14 @@ def other_columns(path: Path) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("name", ["index-1.sqlite3", "vectors-1.sqlite3"])
-def test_a_cache_of_a_newer_layout_is_set_aside_said_and_made_anew(tmp_path: Path, name: str) -> None:
+def test_caches_of_a_newer_layout_are_set_aside_and_made_anew(tmp_path: Path) -> None:
     home = copied(tmp_path)
-    other_columns(home / "cache" / name)
+    names = ("index-1.sqlite3", "vectors-1.sqlite3")
+    for name in names:
+        other_columns(home / "cache" / name)
     ended = search(tmp_path)
     assert ended.code == 0 and ended.json["evidence"]
-    assert (home / "cache" / f"{name}.damaged").exists()
-    assert search(tmp_path).code == 0
+    assert all((home / "cache" / f"{name}.damaged").exists() and (home / "cache" / name).exists() for name in names)
 
 
 def test_a_commit_table_of_a_newer_layout_is_refused_by_name(tmp_path: Path) -> None:
