@@ -89,6 +89,7 @@ def install(client: Client, order: Order, here: Surroundings, home: Path) -> Out
     if order.dry_run:
         edit = _installed(client, target, entry, home, order.force)
         return _outcome(client, order, path, edit, None)
+    read_record(home)  # refused before a directory is made
     made = make_directory(target.parent)
     with directory_locked(target.parent):
         edit = _installed(client, target, entry, home, order.force)
