@@ -16,15 +16,28 @@ from typing import Any, Literal
 
 import click
 
-import search_router
-from search_router import cli_admin, cli_bench, cli_experts, cli_flywheel, cli_index, cli_receipts, cli_scip
+from search_router import cli_admin, cli_bench, cli_experts, cli_flywheel, cli_index, cli_install, cli_receipts, cli_scip
 from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.collector import collector_paused
 from search_router.schema import Intent, PrecisionClass, Shape, Status
 
 
+def _say_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    """Also where the configuration has mistakes: its version is the packaged one."""
+    if not asked:
+        return
+    from search_router.config.sources import read_packaged
+    from search_router.router.build import read_build
+
+    build = read_build()
+    changed = {True: ", changed since", False: "", None: ""}[build.dirty]
+    commit = f" (commit {build.commit[:12]}{changed})" if build.commit else ""
+    click.echo(f"search-router {build.version}{commit}, configuration {read_packaged().values['version']}")
+    context.exit()
+
+
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.version_option(search_router.__version__, "--version", prog_name="search-router")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Version, build and configuration.")
 def main() -> None:
     """One question to many code-search experts: fused evidence with visible trust, and a signed receipt for every request."""
     for stream in (sys.stdout, sys.stderr):
@@ -195,5 +208,8 @@ for _command in (
     cli_index.index,
     cli_experts.experts,
     cli_flywheel.experiments,
+    cli_install.install,
+    cli_install.uninstall,
+    cli_install.completion,
 ):
     main.add_command(_command)

@@ -5,6 +5,7 @@
     │   ├── RequestRejected          wrong fields, types, ranges, encodings
     │   └── RequestDeclined          understood, and classified as nothing to search (empty, huge, zero experts)
     ├── ConfigError                  one or more mistakes in the configuration, all of them at once
+    ├── ClientFileError              a client's configuration file that cannot be changed safely: untouched
     ├── WorkspaceError               a root that does not exist or cannot be read
     ├── ReceiptError
     │   ├── StoreUnavailable         the receipt store cannot be written: no answer leaves
@@ -97,6 +98,12 @@ class ConfigError(SearchRouterError):
             remedy=f"\nMend them, or run `search-router config check` to see them again. {remedy}".rstrip(),
         )
         self.problems = problems
+
+
+class ClientFileError(SearchRouterError):
+    """The configuration file of an MCP client cannot be read, or cannot be changed safely; it is as it was."""
+
+    code = "client-file-refused"
 
 
 class WorkspaceError(SearchRouterError):

@@ -43,19 +43,26 @@ def find_user_file(environ: Mapping[str, str], named: Path | None) -> tuple[Path
     return Path(platformdirs.user_config_dir(APPLICATION, appauthor=False)) / "config.toml", False
 
 
+def find_home(environ: Mapping[str, str]) -> Path:
+    """The directory of the router's own things: SEARCH_ROUTER_HOME, or the user's data directory."""
+    if named := environ.get("SEARCH_ROUTER_HOME"):
+        return absolute(named)
+    import platformdirs  # see above
+
+    return Path(platformdirs.user_data_dir(APPLICATION, appauthor=False))
+
+
 def find_state_paths(receipts: ReceiptsConfig, environ: Mapping[str, str], user_file: Path) -> StatePaths:
     """All places. Empty variables count as unset.
 
     Relative paths are below home when they come from the configuration, below the working directory when from a variable.
     """
-    named_home = environ.get("SEARCH_ROUTER_HOME")
-    if named_home:
-        home = absolute(named_home)
+    home = find_home(environ)
+    if environ.get("SEARCH_ROUTER_HOME"):
         cache = home / "cache"
     else:
         import platformdirs  # see above
 
-        home = Path(platformdirs.user_data_dir(APPLICATION, appauthor=False))
         cache = Path(platformdirs.user_cache_dir(APPLICATION, appauthor=False))
     named_key = environ.get("SEARCH_ROUTER_KEY")
     return StatePaths(

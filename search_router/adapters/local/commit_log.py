@@ -120,9 +120,12 @@ class CommitLog:
         self._db = sqlite3.connect(path or ":memory:", timeout=LOCK_SECONDS, check_same_thread=False, isolation_level=None)
         self.inode = path.stat().st_ino if path is not None else None
         try:
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > FORMAT_VERSION:
+                raise sqlite3.DatabaseError(f"it has version {version}, and this program knows {FORMAT_VERSION}")
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
-            if self._db.execute("PRAGMA user_version").fetchone()[0] != FORMAT_VERSION:  # no lock is taken for a warm start
+            if version != FORMAT_VERSION:  # no lock is taken for a warm start
                 with self._transaction():
                     for statement in filter(str.strip, _SCHEMA.split(";\n")):
                         self._db.execute(statement)
