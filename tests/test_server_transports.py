@@ -77,7 +77,7 @@ async def test_the_server_says_who_it_is_and_how_to_use_it(client: Client) -> No
 
 async def test_the_four_tools_are_listed_with_honest_annotations(client: Client) -> None:
     tools = (await client.list_tools()).tools
-    assert [t.name for t in tools] == ["search_knowledge", "fetch_evidence", "expert_registry", "get_receipt"]
+    assert [t.name for t in tools] == ["search_knowledge", "fetch_evidence", "expert_registry", "get_receipt", "report_outcome"]
     for tool in tools:
         assert tool.title
         assert tool.output_schema
