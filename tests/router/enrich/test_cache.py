@@ -143,7 +143,8 @@ async def test_experts_that_answer_from_elsewhere_are_not_remembered_unless_the_
 
 async def test_identical_questions_at_once_are_asked_once_and_each_has_its_receipt(tmp_path: Path) -> None:
     async with workshop(tmp_path) as router:
-        await ask(router, "which parser comes first")
+        for warm in QUESTIONS[1:4]:  # while an index is being refreshed, the gate plans otherwise, and that is another question
+            await ask(router, warm)
         answers: list[Any] = []
 
         async def one(question: str) -> None:
