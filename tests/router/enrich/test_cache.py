@@ -24,6 +24,7 @@ from tests.scripted_router import hit, scripted_router
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.behaviour("cached-answers-name-their-receipt")
 async def test_a_question_asked_again_is_a_hit_that_names_the_receipt_that_earned_it(tmp_path: Path) -> None:
     async with workshop(tmp_path) as router:
         first = await ask(router, QUESTIONS[0])
@@ -121,6 +122,7 @@ async def test_pages_of_a_cached_answer_belong_together_for_every_wording(tmp_pa
         assert [item.id for item in (*first.evidence, *second.evidence)] == [item.id for item in whole.evidence[:2]]
 
 
+@pytest.mark.behaviour("partial-answers-are-not-cached")
 async def test_an_answer_with_a_failure_or_a_part_left_out_is_not_given_again(tmp_path: Path) -> None:
     fails = {"when": "*", "fault": "unavailable"}
     for name, answer in {"fails": fails, "part": {"when": "*", "hits": [hit()], "partial": "not all was read"}}.items():
@@ -211,6 +213,7 @@ async def test_whatever_happens_to_the_repository_no_answer_is_an_old_one(tmp_pa
     await go_through(tmp_path / f"run{time.monotonic_ns()}", seed, steps, 2)
 
 
+@pytest.mark.behaviour("never-an-old-answer")
 async def test_edits_commits_and_switches_never_bring_back_an_old_answer(tmp_path: Path) -> None:
     await go_through(tmp_path / "run", 3, ["nothing", "same size", "commit", "switch", "edit", "back"], 1)
 

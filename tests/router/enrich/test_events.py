@@ -59,6 +59,7 @@ async def test_events_count_for_the_configured_slug_and_can_be_switched_off(tmp_
         assert (await router.experiments()).requests == 0
 
 
+@pytest.mark.behaviour("enrichment-never-costs-an-answer")
 @pytest.mark.anyio
 async def test_a_damaged_file_is_told_and_the_answer_stands(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()

@@ -21,6 +21,7 @@ def hints_of(answer: Answer) -> dict[str, str]:
     return {r.id: r.reason for r in answer.experts if r.status is ExpertStatus.SKIPPED and r.reason.startswith("hint: ")}
 
 
+@pytest.mark.behaviour("hints-name-their-receipt")
 async def test_an_expert_that_only_agreed_is_skipped_with_its_receipt_and_nothing_else_changes(tmp_path: Path) -> None:
     async with workshop(tmp_path, flags=ALONE) as router:
         first = await ask(router, QUESTION)

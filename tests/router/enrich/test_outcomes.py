@@ -97,6 +97,7 @@ async def test_nonsense_is_refused_with_its_class_and_a_receipt(tmp_path: Path, 
     assert rows(tmp_path) == []
 
 
+@pytest.mark.behaviour("outcomes-are-checked")
 async def test_bogus_ids_foreign_receipts_and_repetitions_are_refused_with_their_class_and_a_receipt(tmp_path: Path) -> None:
     async with scripted_router(tmp_path, SCRIPTS) as router:
         answer = await search(router, session="ada", principal="ada")
