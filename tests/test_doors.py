@@ -80,7 +80,8 @@ def make_house(folder: Path, *flags: str) -> House:
     home = folder / "home"
     home.mkdir()
     (home / "user.toml").touch()
-    fresh = ("--set", "cache.positive_seconds=0", "--set", "cache.negative_seconds=0")  # the doors share a house, and each asks anew
+    remembers_nothing = ("cache.positive_seconds=0", "cache.negative_seconds=0", "enrich.hints=false")  # the doors share a house
+    fresh = [word for flag in remembers_nothing for word in ("--set", flag)]
     return House(root, home, (*fresh, *flags))
 
 
