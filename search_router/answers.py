@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from search_router.schema import ConfigRef, Edge, ErrorReport, Intent, Precision
 
 MAX_FETCH_IDS = 20
 MAX_FETCH_CHARACTERS = 1_000_000
+MAX_OUTCOME_IDS = 20
 
 
 class FetchRequest(Edge):
@@ -23,6 +24,26 @@ class ReceiptRequest(Edge):
     """Which receipt to read."""
 
     id: str = Field(min_length=1, max_length=256, description="The `receipt.id` of an earlier answer.")
+
+
+class OutcomeRequest(Edge):
+    """What became of an earlier answer."""
+
+    receipt: str = Field(min_length=1, max_length=256, description="The `receipt.id` of the answer that was used.")
+    outcome: Literal["success", "partial", "failure"] = Field(description="Whether the evidence led to what was wanted.")
+    evidence: tuple[str, ...] = Field(
+        default=(), max_length=MAX_OUTCOME_IDS, description="Ids of the evidence that was used; needed for success and partial."
+    )
+
+
+class Credit(Edge):
+    """What one expert gets for one used item: the outcome's reward and its share in having found the item, both per mille."""
+
+    evidence: str
+    expert: str
+    rank: int
+    reward_pm: int
+    share_pm: int
 
 
 class FetchedItem(Edge):
@@ -55,6 +76,16 @@ class FetchAnswer(Edge):
     status: Status
     items: tuple[FetchedItem, ...] = ()
     problems: tuple[FetchProblem, ...] = ()
+    error: ErrorReport | None = None
+    config: ConfigRef
+    receipt: ReceiptRef | None = None
+
+
+class OutcomeAnswer(Edge):
+    """Whether an outcome was taken, and whom it credits."""
+
+    status: Status
+    credited: tuple[Credit, ...] = ()
     error: ErrorReport | None = None
     config: ConfigRef
     receipt: ReceiptRef | None = None
@@ -170,3 +201,33 @@ class ExperimentAnswer(Edge):
     configs: tuple[ExperimentConfig, ...] = ()
     retention: str
     notes: tuple[str, ...] = ()
+
+
+# ------------------------------------------------------------------ replay
+
+
+class ReplayedItem(Edge):
+    """One item of the receipt or of the answer now, with its 1-based rank in each; `change` is empty when it is the same."""
+
+    id: str
+    then: int | None
+    now: int | None
+    change: str = ""
+
+
+class ReplayAnswer(Edge):
+    """How an answer differs from the receipt that is replayed."""
+
+    replayed: str
+    same_question: bool = Field(description="Whether the question has the receipt's digest.")
+    same_request: bool = Field(description="Whether the whole request has the receipt's digest.")
+    same: bool = Field(description="Whether experts, items, content, tiers and order are the same.")
+    status_then: str
+    status_now: str
+    only_then: tuple[str, ...] = Field(default=(), description="Experts that were asked then and not now.")
+    only_now: tuple[str, ...] = ()
+    changed_experts: dict[str, str] = Field(default_factory=dict[str, str])
+    order_differs: bool = False
+    items: tuple[ReplayedItem, ...] = ()
+    reasons: tuple[str, ...] = ()
+    receipt: ReceiptRef | None = None

@@ -19,7 +19,7 @@ import click
 from search_router import cli_admin, cli_bench, cli_experts, cli_flywheel, cli_index, cli_install, cli_receipts, cli_scip
 from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.collector import collector_paused
-from search_router.schema import Intent, PrecisionClass, Shape, Status
+from search_router.schema import Intent, PrecisionClass, Shape
 
 
 def _say_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -116,7 +116,7 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
             name, raw = _batch_request(line)
             answer = await router.search(raw, principal="local")
             echo_json({"id": name, **answer.model_dump(mode="json", by_alias=True)})
-            worst = max(worst, exit_of(answer) if answer.status is not Status.EMPTY else 0)
+            worst = max(worst, 0 if answer.found_nothing else exit_of(answer))
     return worst
 
 
@@ -211,5 +211,7 @@ for _command in (
     cli_install.install,
     cli_install.uninstall,
     cli_install.completion,
+    cli_flywheel.outcome,
+    cli_flywheel.replay,
 ):
     main.add_command(_command)

@@ -318,3 +318,21 @@ def bench_docs(as_json: bool) -> None:
     from search_router.benchmark.timing import print_result
 
     print_result(docs.run(), as_json)
+
+
+@bench.command("flywheel")
+@click.option("--root", type=FOLDER, default=".", help="A checkout, which is copied.")
+@click.option("--questions", type=click.IntRange(4, 10_000), default=200, show_default=True)
+@click.option("--edits", type=click.IntRange(0, 1000), default=10, show_default=True, help="Files that change between the passes.")
+@click.option("--during", type=click.IntRange(1, 1000), default=10, show_default=True, help="Parts of the second pass, an edit after each.")
+@click.option("--seed", type=int, default=7, show_default=True)
+@set_option
+@json_option
+def bench_flywheel(root: Path, questions: int, edits: int, during: int, seed: int, flags: Sequence[str], as_json: bool) -> None:
+    """Questions asked twice with edits in between: calls saved by cache and hints, nDCG@10, stale items. Exit code 1 when a line fails."""
+    from search_router.benchmark import flywheel
+    from search_router.benchmark.timing import print_result
+
+    result = run_blocking(lambda: flywheel.run(root, questions, edits, during, seed, flags))
+    print_result(result, as_json)
+    sys.exit(0 if flywheel.verdict(result) else 1)

@@ -1,13 +1,18 @@
-"""The commands of the flywheel: experiments. Like `cli`, they only translate."""
+"""The commands of the flywheel: experiments, outcome, replay. Like `cli`, they only translate."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from search_router.cli_frame import echo_json, json_option, load_or_die, run_blocking, workspace_options
+from search_router.answers import ReplayAnswer
+from search_router.cli_frame import EXITS, echo_json, json_option, load_or_die, run, run_blocking, workspace_options
+
+COMMAND_LINE = "command-line"
+"""The session of outcomes that are told on the command line, whose every call is a process of its own."""
 
 
 @click.command()
@@ -36,3 +41,61 @@ def experiments(paper_slug: str | None, roots: Sequence[Path], flags: Sequence[s
     terminal.print_rows(console, ("arm", "events", "hits", "misses", "answered", "p50 ms", "p95 ms"), rows)
     classes = ((c.task_class, str(c.requests), str(c.calls), str(c.hits), str(c.cached)) for c in answer.task_classes)
     terminal.print_rows(console, ("class", "requests", "calls", "hits", "cached"), classes)
+
+
+@click.command()
+@click.argument("receipt")
+@click.argument("outcome", type=click.Choice(["success", "partial", "failure"]))
+@click.argument("evidence", nargs=-1)
+@workspace_options
+@json_option
+def outcome(receipt: str, outcome: str, evidence: Sequence[str], roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
+    """Tell what became of an answer: its RECEIPT, the OUTCOME, and the ids of the EVIDENCE that was used."""
+
+    async def work() -> int:
+        from search_router.router.service import open_router
+
+        async with open_router(roots=roots, flags=flags) as router:
+            raw = {"receipt": receipt, "outcome": outcome, "evidence": list(evidence)}
+            answer = await router.report_outcome(raw, session=COMMAND_LINE, principal="local", owns=True)
+            text = router.render_outcome(answer)
+        echo_json(answer.model_dump(mode="json")) if as_json else click.echo(text)
+        return EXITS[answer.status]
+
+    sys.exit(run(work))
+
+
+@click.command()
+@click.argument("receipt")
+@click.option("--question", help="What was asked; needed where neither the receipt nor the state directory kept it.")
+@workspace_options
+@json_option
+def replay(receipt: str, question: str | None, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
+    """Ask again, without cache and hints, what RECEIPT answered: what differs, and why. Exit code 1 when something differs."""
+
+    async def work() -> int:
+        from search_router.router.service import open_router
+
+        async with open_router(roots=roots, flags=flags) as router:
+            await router.catch_up()  # a part of the index would answer otherwise
+            answer = await router.replay(receipt, question, principal="local")
+        echo_json(answer.model_dump(mode="json")) if as_json else _print_replay(answer)
+        return 0 if answer.same else 1
+
+    sys.exit(run(work))
+
+
+def _print_replay(answer: ReplayAnswer) -> None:
+    click.echo(
+        f"receipt {answer.replayed}: {'the same' if answer.same else 'differs'} ({answer.status_then} then, {answer.status_now} now)"
+    )
+    for name, experts in (("asked then, not now", answer.only_then), ("asked now, not then", answer.only_now)):
+        if experts:
+            click.echo(f"{name}: {', '.join(experts)}")
+    for item in answer.items:
+        if item.change or item.then != item.now:
+            click.echo(f"{item.then or '–'} → {item.now or '–'}  {item.id}  {item.change or 'moved'}")
+    for reason in answer.reasons:
+        click.echo(f"why: {reason}")
+    if answer.receipt is not None:
+        click.echo(f"receipt {answer.receipt.id}")

@@ -65,6 +65,8 @@ def _give_up_output() -> None:
 
 def exit_of(answer: Answer) -> int:
     """The exit code of an answer. Nobody there to ask is declined like a faulty request, and is not the caller's fault."""
+    if answer.found_nothing:
+        return EXITS[Status.EMPTY]
     return UNANSWERED_EXIT if answer.error is not None and answer.error.code == "no-expert" else EXITS[answer.status]
 
 

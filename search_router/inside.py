@@ -341,6 +341,8 @@ class ExpertResult:
     stages: tuple[StageFacts, ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
     yields: tuple[Yielding, ...] = ()
+    settled: bool = True
+    """False when the same call may find more soon though nothing changed, such as while something is still being read."""
 
 
 @dataclass(frozen=True, slots=True)

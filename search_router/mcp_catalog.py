@@ -1,4 +1,4 @@
-"""What the server says about itself: its instructions, its four tools and their schemas.
+"""What the server says about itself: its instructions, its five tools and their schemas.
 
 Schemas come from the models at the edges, made portable for tool dialects that know no references: definitions are inlined, titles
 dropped, and an input field that may be null is just optional.
@@ -12,7 +12,7 @@ from typing import Any
 import mcp_types as types
 from pydantic import BaseModel
 
-from search_router.answers import FetchAnswer, FetchRequest, ReceiptAnswer, ReceiptRequest, RegistryAnswer
+from search_router.answers import FetchAnswer, FetchRequest, OutcomeAnswer, OutcomeRequest, ReceiptAnswer, ReceiptRequest, RegistryAnswer
 from search_router.schema import Answer, SearchRequest
 
 TITLE = "Search router"
@@ -29,7 +29,8 @@ agreed between engines; semantic-only and the flag stale-index must be checked i
 - status empty: found nothing and could not look are different, see empty_reason and experts. Rephrase, widen the scope, or try the \
 exact name.
 - status declined, rejected or failed: the text says what is at fault and what to do; do not send the same again.
-- expert_registry shows what can be asked and why an expert is unavailable; get_receipt proves how an answer was made."""
+- expert_registry shows what can be asked and why an expert is unavailable; get_receipt proves how an answer was made. \
+report_outcome tells what helped."""
 
 RECEIPT_TEMPLATE = types.ResourceTemplate(
     name="receipt",
@@ -40,6 +41,7 @@ RECEIPT_TEMPLATE = types.ResourceTemplate(
 )
 
 _READ_ONLY = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, destructive_hint=False, open_world_hint=False)
+_TELLS = types.ToolAnnotations(read_only_hint=False, idempotent_hint=True, destructive_hint=False, open_world_hint=False)
 _DROPPED = frozenset({"title", "$defs"})
 
 
@@ -86,7 +88,7 @@ def output_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 @cache
 def tools() -> tuple[types.Tool, ...]:
-    """The four tools. Nothing here changes while the process lives."""
+    """The five tools. Nothing here changes while the process lives."""
     return (
         types.Tool(
             name="search_knowledge",
@@ -140,5 +142,18 @@ def tools() -> tuple[types.Tool, ...]:
             input_schema=input_schema(ReceiptRequest),
             output_schema=output_schema(ReceiptAnswer),
             annotations=_READ_ONLY,
+        ),
+        types.Tool(
+            name="report_outcome",
+            title="Tell what became of an answer",
+            description=(
+                "Tell whether the evidence of an earlier search led to what was wanted: the receipt id of the answer, success, partial or "
+                "failure, and the ids of the evidence that was used. Use it once after the work is done, so that later searches weigh "
+                "their experts better. Not for opinions on evidence that was not used. Each item counts once. "
+                "Returns whom it credits and the id of a signed receipt, or why it was not taken."
+            ),
+            input_schema=input_schema(OutcomeRequest),
+            output_schema=output_schema(OutcomeAnswer),
+            annotations=_TELLS,
         ),
     )

@@ -1,4 +1,4 @@
-"""The MCP face of a router: four tools and one resource template. It translates and decides nothing.
+"""The MCP face of a router: five tools and one resource template. It translates and decides nothing.
 
 The low-level `Server` is used because `MCPServer` validates arguments before a tool sees them: a request that is wrong in any way has
 to reach the router, which refuses it with a named reason and a receipt.
@@ -124,6 +124,7 @@ class _Front:
             "fetch_evidence": self._fetch,
             "expert_registry": self._registry,
             "get_receipt": self._receipt,
+            "report_outcome": self._outcome,
         }
 
     @property
@@ -189,6 +190,10 @@ class _Front:
         answer = await router.fetch(raw, session=self._session or session_of(context), principal=self._principal)
         failed = not answer.items and (bool(answer.problems) or answer.error is not None)
         return _result(context, self._router.render_fetch(answer), answer, answer.receipt, is_error=failed)
+
+    async def _outcome(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
+        answer = await self._router.report_outcome(raw, session=self._session or session_of(context), principal=self._principal)
+        return _result(context, self._router.render_outcome(answer), answer, answer.receipt, is_error=answer.error is not None)
 
     async def _registry(self, context: CallContext, raw: Mapping[str, Any]) -> types.CallToolResult:
         if raw:

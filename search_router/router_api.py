@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from search_router.answers import ExperimentAnswer, FetchAnswer, ReceiptAnswer, RegistryAnswer
+from search_router.answers import ExperimentAnswer, FetchAnswer, OutcomeAnswer, ReceiptAnswer, RegistryAnswer
 from search_router.schema import Answer
 
 Progress = Callable[[str, float, int], Awaitable[None]]
@@ -31,6 +31,14 @@ class RouterApi(Protocol):
         """
         ...
 
+    async def report_outcome(self, raw: Mapping[str, Any], *, session: str | None, principal: str | None) -> OutcomeAnswer:
+        """Take what became of an answer, or refuse it. `raw` is the caller's JSON, not validated.
+
+        Raises:
+            ReceiptError: no receipt could be written, so nothing was taken.
+        """
+        ...
+
     async def registry(self) -> RegistryAnswer:
         """The experts as configured and as they are now."""
         ...
@@ -53,6 +61,10 @@ class RouterApi(Protocol):
 
     def render_fetch(self, answer: FetchAnswer) -> str:
         """Fetched evidence as text with line numbers."""
+        ...
+
+    def render_outcome(self, answer: OutcomeAnswer) -> str:
+        """Whether an outcome was taken, as text."""
         ...
 
     def render_registry(self, answer: RegistryAnswer) -> str:

@@ -315,5 +315,10 @@ class Answer(Edge):
     config: ConfigRef
     receipt: ReceiptRef | None = None
 
+    @property
+    def found_nothing(self) -> bool:
+        """Whether the question was answered, now or earlier, and nothing was found."""
+        return self.status is Status.EMPTY or (self.status is Status.CACHED and not self.evidence)
+
 
 Rank = Annotated[int, Field(ge=1)]

@@ -17,6 +17,7 @@ from search_router.answers import (
     FetchAnswer,
     FetchedItem,
     FetchProblem,
+    OutcomeAnswer,
     ReceiptAnswer,
     RegisteredExpert,
     RegisteredProject,
@@ -131,6 +132,14 @@ class FakeRouter:
         if receipt_id != KNOWN_RECEIPT:
             raise ReceiptNotFound(f"No receipt {receipt_id!r}.", remedy="Use the receipt id of an answer.")
         return ReceiptAnswer(id=receipt_id, seq=1, log="main", keyid="k", envelope=ENVELOPE, statement={"_type": "s", "path": ODD_PATH})
+
+    async def report_outcome(self, raw: Mapping[str, Any], *, session: str | None, principal: str | None) -> OutcomeAnswer:
+        known = raw.get("receipt") == KNOWN_RECEIPT
+        error = None if known else ErrorReport(code="unknown-receipt", message="No such receipt.")
+        return OutcomeAnswer(status=Status.ANSWERED if known else Status.DECLINED, error=error, config=CONFIG)
+
+    def render_outcome(self, answer: OutcomeAnswer) -> str:
+        return "taken" if answer.error is None else answer.error.message
 
     async def experiments(self, paper_slug: str | None = None) -> ExperimentAnswer:
         return ExperimentAnswer(paper_slug=paper_slug or "fake", retention="nothing")

@@ -30,7 +30,7 @@ from tests.server_child import PRODUCT, ROOT, child_env, running
 pytestmark = pytest.mark.anyio
 ERAS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 DOORS = [f"{transport}-{era}" for transport in ("stdio", "sse", "http") for era in ERAS]
-TOOLS = ["search_knowledge", "fetch_evidence", "expert_registry", "get_receipt"]
+TOOLS = ["search_knowledge", "fetch_evidence", "expert_registry", "get_receipt", "report_outcome"]
 
 FIRST = {
     "src/billing/invoice.py": (
@@ -80,7 +80,9 @@ def make_house(folder: Path, *flags: str) -> House:
     home = folder / "home"
     home.mkdir()
     (home / "user.toml").touch()
-    return House(root, home, flags)
+    remembers_nothing = ("cache.positive_seconds=0", "cache.negative_seconds=0", "enrich.hints=false")  # the doors share a house
+    fresh = [word for flag in remembers_nothing for word in ("--set", flag)]
+    return House(root, home, (*fresh, *flags))
 
 
 @contextmanager

@@ -270,7 +270,7 @@ async def test_every_stage_reports_what_went_in_and_out(tmp_path: Path) -> None:
     async with scripted_router(tmp_path, {"a": FINDS}) as router:
         answer = await router.search({"question": QUESTION, "intent": "conceptual", "budget": {"rerank": True}})
         shown = {s.stage: (s.active, s.in_, s.out) for s in answer.stages}
-        assert list(shown) == ["request", "classify", "plan", "fanout", "identify", "fuse", "rerank", "shape"]
+        assert list(shown) == ["request", "classify", "plan", "cache", "fanout", "identify", "fuse", "rerank", "shape"]
         assert shown["fanout"] == (True, 1, 1)
         assert shown["rerank"] == (False, 1, 1)
         assert all(s.reason for s in answer.stages)

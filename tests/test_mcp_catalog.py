@@ -71,6 +71,7 @@ PUBLISHED = {
     "fetch_evidence": ("fetch_request", "fetch_answer"),
     "expert_registry": (None, "registry"),
     "get_receipt": (None, "receipt"),
+    "report_outcome": ("outcome_request", "outcome_answer"),
 }
 
 

@@ -75,15 +75,16 @@ async def test_the_server_says_who_it_is_and_how_to_use_it(client: Client) -> No
     assert "ONE question per call" in client.instructions
 
 
-async def test_the_four_tools_are_listed_with_honest_annotations(client: Client) -> None:
+async def test_the_five_tools_are_listed_with_honest_annotations(client: Client) -> None:
     tools = (await client.list_tools()).tools
-    assert [t.name for t in tools] == ["search_knowledge", "fetch_evidence", "expert_registry", "get_receipt"]
+    assert [t.name for t in tools] == ["search_knowledge", "fetch_evidence", "expert_registry", "get_receipt", "report_outcome"]
     for tool in tools:
         assert tool.title
         assert tool.output_schema
         assert tool.annotations is not None
         flags = tool.annotations
-        assert (flags.read_only_hint, flags.idempotent_hint, flags.destructive_hint, flags.open_world_hint) == (True, True, False, False)
+        reads = tool.name != "report_outcome"
+        assert (flags.read_only_hint, flags.idempotent_hint, flags.destructive_hint, flags.open_world_hint) == (reads, True, False, False)
 
 
 async def test_an_answer_is_text_then_a_link_with_everything_structured_and_the_envelope_in_meta(client: Client) -> None:

@@ -45,6 +45,18 @@ class Indexed(Protocol):
 
 
 @runtime_checkable
+class KnowsItsWorld(Protocol):
+    """An expert whose answers depend on nothing but the listed files of the projects, the configuration, and what it names here.
+
+    Only answers of such experts may be given again without asking.
+    """
+
+    async def world(self, projects: tuple[Project, ...]) -> str | None:
+        """What else its answers depend on, as a text that changes with it, such as HEAD; None: nobody can tell. Takes well under 1 ms."""
+        ...
+
+
+@runtime_checkable
 class CatchesUp(Protocol):
     """An expert with an index of its own, that can be made whole before a question comes."""
 

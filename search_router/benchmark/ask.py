@@ -27,13 +27,21 @@ WARM_UP: Final = "read the file"
 FAILURES: Final = frozenset({"ok", "empty", "skipped"})
 
 
+NOTHING_REMEMBERED: Final = {
+    "SEARCH_ROUTER__CACHE__POSITIVE_SECONDS": "0",
+    "SEARCH_ROUTER__CACHE__NEGATIVE_SECONDS": "0",
+    "SEARCH_ROUTER__ENRICH__HINTS": "false",
+}
+"""What is measured is asked, however often."""
+
+
 def environment(home: Path) -> dict[str, str]:
-    """State of our own below `home`, and nobody's configuration."""
+    """State of our own below `home`, and nobody's configuration; no cache and no hints, unless flags switch them on."""
     home.mkdir(parents=True, exist_ok=True)
     empty = home / "empty.toml"
     empty.touch()
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return kept | {"SEARCH_ROUTER_HOME": str(home / "state"), "SEARCH_ROUTER_CONFIG": str(empty)}
+    return kept | NOTHING_REMEMBERED | {"SEARCH_ROUTER_HOME": str(home / "state"), "SEARCH_ROUTER_CONFIG": str(empty)}
 
 
 def cpu_seconds() -> float:

@@ -67,6 +67,21 @@ class FetchedFact:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeFact:
+    """An outcome of an earlier receipt, reported or told by a fetch, and whom it credits: (evidence id, expert, reward, share), per mille.
+
+    `of` is what the caller named, whether or not there is such a receipt; `refused` the class of the refusal.
+    """
+
+    source: Literal["reported", "fetched"]
+    of: str
+    outcome: str
+    evidence: tuple[str, ...]
+    credited: tuple[tuple[str, str, int, int], ...] = ()
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReceiptContext:
     """The facts of a request that its answer does not carry.
 
@@ -81,8 +96,9 @@ class ReceiptContext:
     principal: str | None = None
     question: str | None = None
     keep_question: bool = False
-    operation: Literal["search", "fetch"] = "search"
+    operation: Literal["search", "fetch", "outcome"] = "search"
     fetched: tuple[FetchedFact, ...] = ()
+    outcomes: tuple[OutcomeFact, ...] = ()
     experts: Mapping[str, ExpertFacts] = field(default_factory=dict[str, ExpertFacts])
     fusion: FusionFacts | None = None
     cache: str | None = None
@@ -187,6 +203,7 @@ def _request_facts(answer: Answer, digests: AnswerDigests, request: Digest, cont
         "question_classes": list(answer.question_classes),
         "classification": _classification(answer.classification),
         "fetched": [{"id": encodable(f.id[:MAX_ID]), "sha256": f.sha256, "fresh": f.fresh} for f in context.fetched],
+        "outcomes": [_outcome(fact, words) for fact in context.outcomes],
         "budget": {
             "latency_us": answer.budget.latency_ms * 1000,
             "used_us": _micros(answer.budget.used_ms),
@@ -248,6 +265,20 @@ def _stage(report: StageReport, words: Words) -> dict[str, Json]:
         "in": report.in_,
         "out": report.out,
         "time_us": _micros(report.ms),
+    }
+
+
+def _outcome(fact: OutcomeFact, words: Words) -> dict[str, Json]:
+    return {
+        "source": fact.source,
+        "of": words.free(fact.of),
+        "outcome": fact.outcome,
+        "evidence": [encodable(each[:MAX_ID]) for each in fact.evidence],
+        "credited": [
+            {"evidence": encodable(evidence[:MAX_ID]), "expert": expert, "reward_pm": reward, "share_pm": share}
+            for evidence, expert, reward, share in fact.credited
+        ],
+        "refused": fact.refused,
     }
 
 

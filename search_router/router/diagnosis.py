@@ -68,6 +68,8 @@ async def _look_at(router: Router) -> list[Finding]:
     build = registry.build
     state = {True: "changed since", False: "clean", None: ""}[build.dirty]
     answer = await router.search({"question": "doctor"}, principal="doctor")
+    await router.enrichment.settle()
+    fault = router.enrichment.owner.fault
     return [
         Finding("build", True, f"{build.version} {(build.commit or 'installed package')[:12]} {state}".strip()),
         *(
@@ -76,5 +78,8 @@ async def _look_at(router: Router) -> list[Finding]:
         ),
         *(Finding(f"project {p.id}", True, f"{p.kind} {p.root} {'(shallow)' if p.shallow else ''}".strip()) for p in registry.projects),
         Finding("receipts", answer.receipt is not None, f"wrote {answer.receipt.id}" if answer.receipt else "none"),
+        Finding(
+            "cache and hints", fault is None, fault.message if fault else str(router.enrichment.owner.path), fault.remedy if fault else ""
+        ),
         *(Finding("note", True, note) for note in registry.notes),
     ]

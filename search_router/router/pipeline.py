@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,10 @@ from search_router.errors import MAKE_READABLE, ExpertError, RequestError, Reque
 from search_router.router.absence import scope_lack
 from search_router.router.advisers import Advisers, take_advice
 from search_router.router.classify import classify
+from search_router.router.enrich.cache import CachedAnswer
+from search_router.router.enrich.enrichment import Enrichment
+from search_router.router.enrich.hints import apply_hint
+from search_router.router.enrich.looking import Asking, Look
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
 from search_router.router.fuse import Fused, fuse_rankings
@@ -41,6 +45,7 @@ from search_router.schema import (
     Evidence,
     ExpertCall,
     ExpertCard,
+    ExpertReport,
     ExpertStatus,
     FileFacts,
     Intent,
@@ -68,6 +73,7 @@ class Surroundings:
     health: HealthWatch
     libraries: frozenset[str]
     sources: SourceReader
+    enrichment: Enrichment
     advisers: Advisers = field(default_factory=Advisers)
 
 
@@ -86,23 +92,35 @@ class Trace:
     notes: list[str] = field(default_factory=list[str])
     dropped: str = ""
     """Hits that were left out, by reason."""
+    undefined: int = 0
+    """Files that were not parsed in time."""
+    facts: Mapping[FileKey, FileFacts] = field(default_factory=dict[FileKey, FileFacts])
+    look: Look | None = None
+    hints: tuple[str, ...] = ()
+    """What was left unasked because of a hint, and what became of it; for the receipt."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything that the experts found went into the answer."""
+        return not self.dropped and not self.undefined
 
     def answer(self, status: Status, **fields: Any) -> Answer:
         """The answer as far as the request came."""
         config = self.surroundings.config
-        asked = {reply.call.expert for reply in self.replies}
-        skipped = [report for report in (self.plan.skipped if self.plan else ()) if report.id not in asked]
+        asked = [reply for reply in self.replies if reply.status is not ExpertStatus.SKIPPED]
+        names = {reply.call.expert for reply in asked}
+        skipped = [report for report in (self.plan.skipped if self.plan else ()) if report.id not in names]
         return Answer(
             status=status,
             question_classes=self.classes,
             classification=self.classification,
-            experts=(*(r.report for r in self.replies), *skipped),
+            experts=(*(r.report for r in asked), *skipped),
             stages=tuple(self.stages.reports),
             budget=BudgetReport(
                 latency_ms=self.plan.latency_ms if self.plan else config.budget.latency_ms,
                 used_ms=round((time.perf_counter() - self.started) * 1000, 3),
                 max_experts=self.plan.max_experts if self.plan else config.budget.max_experts,
-                asked=len(self.replies),
+                asked=len(asked),
             ),
             notes=tuple(self.notes),
             config=self.surroundings.config_ref,
@@ -119,7 +137,10 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
             return trace.answer(Status.EMPTY, empty_reason=EmptyReason.NO_VISIBLE_PROJECTS)
         start = page_start(request)
         plan = await _plan(trace, request, tokens, projects)
-        await _ask(trace, plan, progress)
+        look = await _look(trace, request, tokens, plan, start, projects)
+        if look.found is not None:
+            return _cached(trace, request, plan, look.found, start)
+        await _ask(trace, plan, look, progress)
         candidates, facts = await _identify(trace, plan, projects)
         fused = _fuse(trace, plan, tokens, candidates)
         fused = await _take_advice(trace, request, plan, fused, facts)
@@ -178,8 +199,43 @@ async def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, pr
     return trace.plan
 
 
-async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> None:
-    await _ask_all(trace, plan, plan.calls, "fanout", progress)
+async def _look(
+    trace: Trace, request: SearchRequest, tokens: QuestionTokens, plan: Plan, start: int, projects: tuple[Project, ...]
+) -> Look:
+    """What earlier requests know: an answer that still holds, or experts that need not be asked."""
+    assert trace.classification is not None
+    around = trace.surroundings
+    rooted = tuple((project, around.workspace.below(project)) for project in projects)
+    asking = Asking(request, tokens, trace.classification, trace.classes, plan, start, rooted)
+    if trace.look is not None:  # the caller decided
+        trace.stages.skip("cache", trace.look.told, 1)
+        return trace.look
+    with trace.stages.run("cache", 1) as stage:
+        look = trace.look = await around.enrichment.look(asking, plan.latency_ms / 1000 - (time.perf_counter() - trace.started))
+        stage.active, stage.reason, stage.out = not look.told.startswith("off"), look.told, int(look.found is not None)
+    return look
+
+
+def _cached(trace: Trace, request: SearchRequest, plan: Plan, found: CachedAnswer, start: int) -> Answer:
+    """The earlier answer, for whom nobody was asked now; classification, cursor and sub-queries are this request's own."""
+    then, earlier = found.answer, {report.id: report for report in found.answer.experts}
+    reason = f"cache: nothing has changed since receipt {found.receipt_id}"
+    unasked = [
+        ExpertReport(id=call.expert, status=ExpertStatus.SKIPPED, results=old.results, sub_query=str(call.sub_query), reason=reason)
+        for call in (*plan.calls, *plan.reserve)
+        if (old := earlier.get(call.expert)) is not None and old.status is not ExpertStatus.SKIPPED
+    ]
+    names = {report.id for report in unasked}
+    skipped = tuple(sorted((*unasked, *(r for r in plan.skipped if r.id not in names)), key=lambda report: report.id))
+    trace.plan = replace(plan, calls=(), reserve=(), skipped=skipped)
+    trace.notes += [note for note in then.notes if note not in trace.notes]
+    cursor = next_cursor(request, start + len(then.evidence)) if then.cut.cursor else None
+    cut = then.cut.model_copy(update={"cursor": cursor})
+    return trace.answer(Status.CACHED, evidence=then.evidence, empty_reason=then.empty_reason, cut=cut)
+
+
+async def _ask(trace: Trace, plan: Plan, look: Look, progress: Progress | None) -> None:
+    await _ask_hinted(trace, plan, look, progress)
     if plan.reserve and not any(r.result.hits for r in trace.replies if r.result):
         await _ask_all(trace, plan, plan.reserve, "reserve", progress)
     for reply in trace.replies:
@@ -188,6 +244,26 @@ async def _ask(trace: Trace, plan: Plan, progress: Progress | None) -> None:
                 StageReport(**facts._replace(stage=f"{reply.call.expert}.{facts.stage}")._asdict()) for facts in reply.result.stages
             ]
             trace.notes += [f"{reply.call.expert}: {note}" for note in reply.result.notes]
+
+
+async def _ask_hinted(trace: Trace, plan: Plan, look: Look, progress: Progress | None) -> None:
+    """Ask everybody, or first only those on whom a hint relies, and the others when the hint does not hold."""
+    hint, request, around = look.hint, trace.request, trace.surroundings
+    if hint is None or request is None:
+        await _ask_all(trace, plan, plan.calls, "fanout", progress)
+        return
+    trace.plan = apply_hint(plan, hint)
+    await _ask_all(trace, plan, trace.plan.calls, "fanout", progress)
+    with trace.stages.run("hints", len(plan.calls)) as stage:
+        left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - (time.perf_counter() - trace.started)
+        agreed, void = await around.enrichment.agreed(look, plan, trace.replies, request.limit, around.sources, max(0.05, left))
+        stage.out = len(plan.calls) - len(agreed)
+        stage.reason = "; ".join([f"receipt {hint.receipt_id}", *(f"{name} is asked: {why}" for name, why in void.items())])
+    trace.hints = tuple(f"{'void' if name in void else 'holds'} {name} {hint.receipt_id}" for name in hint.agreed)
+    trace.plan = apply_hint(plan, hint, void)
+    if void:
+        await _ask_all(trace, plan, tuple(call for call in plan.calls if call.expert in void), "fanout", progress)
+    trace.replies = (*trace.replies, *agreed)
 
 
 async def _ask_all(trace: Trace, plan: Plan, calls: tuple[ExpertCall, ...], stage_name: str, progress: Progress | None) -> None:
@@ -218,6 +294,7 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
             keys[name, path] = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
         left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - (time.perf_counter() - trace.started)
         facts, undefined = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id, max(0.05, left))
+        trace.facts, trace.undefined = facts, undefined
         if undefined:
             trace.notes.append(
                 f"{undefined} files were not parsed in time, so items in them may stand apart that belong together; ask again"
@@ -301,7 +378,7 @@ def _refused(trace: Trace, error: RequestError) -> Answer:
 async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Answer:
     """No evidence: say whether nothing matched, nothing was there to search, or nobody could look."""
     answered = [r for r in trace.replies if r.status in ANSWERED]
-    failed = [r for r in trace.replies if r.status not in ANSWERED]
+    failed = [r for r in trace.replies if r.status not in ANSWERED and r.status is not ExpertStatus.SKIPPED]
     if not answered:
         doubtful = all(r.status is ExpertStatus.SUSPECT_EMPTY for r in failed)
         error = ErrorReport(

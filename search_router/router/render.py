@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from search_router.answers import FetchAnswer, RegistryAnswer
+from search_router.answers import FetchAnswer, OutcomeAnswer, RegistryAnswer
 from search_router.schema import Answer, Confidence, Evidence, ExpertStatus, Status
 
 FAILED = frozenset(ExpertStatus) - {ExpertStatus.OK, ExpertStatus.EMPTY, ExpertStatus.SKIPPED}
@@ -37,7 +37,9 @@ def _head_line(answer: Answer) -> str:
     asked = [f"{e.id} {e.results}" for e in answer.experts if e.status in (ExpertStatus.OK, ExpertStatus.EMPTY)]
     intent = answer.classification.intent.value if answer.classification else "?"
     how = "abstained" if answer.classification and answer.classification.abstained else intent
-    if answer.status is Status.EMPTY:
+    if answer.status is Status.CACHED:
+        asked = ["from the cache, nothing has changed since"]
+    if answer.found_nothing:
         why = answer.empty_reason.value if answer.empty_reason else "no_matches"
         return f"No evidence ({why}) · {how} · asked: {', '.join(asked) or 'nobody answered'}"
     return f"{len(answer.evidence)} items · {how} · {', '.join(asked)} · {answer.budget.used_ms:.0f} ms"
@@ -97,6 +99,16 @@ def render_fetch(answer: FetchAnswer) -> str:
     if answer.receipt is not None:
         lines.append(f"receipt {answer.receipt.id}")
     return "\n".join(line for line in lines if line)
+
+
+def render_outcome(answer: OutcomeAnswer) -> str:
+    """One line: who is credited, or why the outcome was not taken; and the receipt."""
+    if answer.error is not None:
+        said = f"{answer.status.value}: {answer.error.message} {answer.error.remedy}".rstrip()
+    else:
+        credited = ", ".join(f"{c.expert} {c.reward_pm * c.share_pm // 1000}‰ for {c.evidence}" for c in answer.credited)
+        said = f"taken: {credited or 'nobody is credited'}"
+    return f"{said}\nreceipt {answer.receipt.id}" if answer.receipt is not None else said
 
 
 def render_registry(answer: RegistryAnswer) -> str:

@@ -10,18 +10,19 @@ import difflib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from search_router.answers import FetchRequest
+from search_router.answers import FetchRequest, OutcomeRequest
 from search_router.canonical import normal_question
 from search_router.errors import FieldProblem, RequestDeclined, RequestRejected
 from search_router.router.injection import is_injection_shaped
 from search_router.router.tokens import analyse_question
 from search_router.schema import MAX_QUESTION_BYTES, Budget, Filters, Scope, SearchRequest
 
+M = TypeVar("M", bound=BaseModel)
 CLIP = 80
 MAX_PROBLEMS = 16
 MAX_DEPTH = 4
@@ -85,18 +86,29 @@ def question_of(raw: object) -> str | None:
 
 def parse_fetch(raw: object) -> FetchRequest:
     """The fetch request in `raw`, checked like a search request. Raises RequestRejected."""
+    return _parse_plain(raw, FetchRequest, "ids", "Pass `ids` from search_knowledge, 1 to 20 of them.")
+
+
+def parse_outcome(raw: object) -> OutcomeRequest:
+    """The reported outcome in `raw`, checked like a search request. Raises RequestRejected."""
+    remedy = "Pass `receipt`, `outcome` (success, partial or failure) and the `evidence` ids that were used."
+    return _parse_plain(raw, OutcomeRequest, "a receipt", remedy)
+
+
+def _parse_plain(raw: object, model: type[M], what: str, remedy: str) -> M:
+    """A request without nested objects."""
     if not isinstance(raw, Mapping):
-        raise RequestRejected((FieldProblem("", "wrong-type", f"must be an object with ids, not {_describe(raw)}"),))
-    readable, problems = _readable_fields(cast("Mapping[object, object]", raw), FetchRequest.model_fields)
+        raise RequestRejected((FieldProblem("", "wrong-type", f"must be an object with {what}, not {_describe(raw)}"),))
+    readable, problems = _readable_fields(cast("Mapping[object, object]", raw), model.model_fields)
     try:
-        request = FetchRequest.model_validate_json(json.dumps(readable), strict=True)
+        request = model.model_validate_json(json.dumps(readable), strict=True)
     except ValidationError as error:
         found = [_translate(details) for details in error.errors(include_url=False)]
         problems.extend(p for p in found if p.code != "missing-field" or p.field not in {q.field for q in problems})
     else:
         if not problems:
             return request
-    raise RequestRejected(_bounded(problems), remedy="Pass `ids` from search_knowledge, 1 to 20 of them.")
+    raise RequestRejected(_bounded(problems), remedy=remedy)
 
 
 def question_classes(question: str) -> tuple[str, ...]:

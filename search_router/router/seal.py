@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from search_router.answers import BuildRef, FetchAnswer, ReceiptAnswer
+from search_router.answers import BuildRef, FetchAnswer, OutcomeAnswer, ReceiptAnswer
 from search_router.canonical import digest, sha256_hex, tolerant_digest
 from search_router.config.loader import LoadedConfig
 from search_router.receipts.body import (
@@ -17,6 +17,7 @@ from search_router.receipts.body import (
     ExpertFacts,
     FetchedFact,
     FusionFacts,
+    OutcomeFact,
     ReceiptContext,
     digest_answer,
     prepare_statement,
@@ -44,6 +45,8 @@ class Used:
     cache: str | None = None
     hints: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
+    weights_pm: Mapping[str, int] | None = None
+    """Of the experts that earned a cached answer; the others' are those of their calls."""
 
 
 NOTHING = Used()
@@ -66,7 +69,7 @@ class Sealer:
             question=question_of(raw),
             started_us=time.time_ns() // 1000 - round(answer.budget.used_ms * 1000),
             experts={r.call.expert: _expert_facts(r) for r in replies},
-            fusion=self._fusion_facts(replies),
+            fusion=self._fusion_facts(replies, used),
             cache=used.cache,
             hints=used.hints,
             benchmark_events=used.events,
@@ -74,17 +77,44 @@ class Sealer:
         stored = await self._append(answer, context, raw, digest_answer(answer))
         return answer.model_copy(update={"receipt": _reference(stored)})
 
-    async def seal_fetch(self, answer: FetchAnswer, raw: object, caller: Caller, used_us: int, used: Used = NOTHING) -> FetchAnswer:
+    async def seal_fetch(
+        self, answer: FetchAnswer, raw: object, caller: Caller, used_us: int, used: Used = NOTHING, outcomes: tuple[OutcomeFact, ...] = ()
+    ) -> FetchAnswer:
         """The fetched text with its receipt, which holds digests of the texts and none of the text."""
         fetched = tuple(FetchedFact(i.id, digest(i.model_dump(mode="json")), i.fresh) for i in answer.items)
         context = self._context(
-            caller, started_us=time.time_ns() // 1000 - used_us, operation="fetch", fetched=fetched, benchmark_events=used.events
+            caller,
+            started_us=time.time_ns() // 1000 - used_us,
+            operation="fetch",
+            fetched=fetched,
+            outcomes=outcomes,
+            benchmark_events=used.events,
         )
         response = Digest(*tolerant_digest(answer.model_dump(mode="json", exclude={"receipt"})))
         budget = BudgetReport(latency_ms=self._loaded.config.budget.latency_ms, used_ms=used_us / 1000, max_experts=0, asked=0)
         body = Answer(status=answer.status, error=answer.error, budget=budget, config=answer.config)
         stored = await self._append(body, context, raw, AnswerDigests(response, ()))
         return answer.model_copy(update={"receipt": _reference(stored)})
+
+    async def seal_outcome(self, answer: OutcomeAnswer, raw: object, fact: OutcomeFact | None, caller: Caller, used: Used) -> OutcomeAnswer:
+        """A reported outcome, taken or refused, with its receipt."""
+        context = self._context(
+            caller,
+            started_us=time.time_ns() // 1000,
+            operation="outcome",
+            outcomes=() if fact is None else (fact,),
+            benchmark_events=used.events,
+        )
+        response = Digest(*tolerant_digest(answer.model_dump(mode="json", exclude={"receipt"})))
+        budget = BudgetReport(latency_ms=self._loaded.config.budget.latency_ms, used_ms=0, max_experts=0, asked=0)
+        body = Answer(status=answer.status, error=answer.error, budget=budget, config=answer.config)
+        stored = await self._append(body, context, raw, AnswerDigests(response, ()))
+        return answer.model_copy(update={"receipt": _reference(stored)})
+
+    @property
+    def session(self) -> str:
+        """The name of all callers of this process that have none of their own."""
+        return self._session
 
     async def read(self, receipt_id: str) -> ReceiptAnswer:
         """One receipt of this store, with its statement decoded. Raises ReceiptNotFound."""
@@ -107,11 +137,11 @@ class Sealer:
             **facts,
         )
 
-    def _fusion_facts(self, replies: Sequence[Reply]) -> FusionFacts:
+    def _fusion_facts(self, replies: Sequence[Reply], used: Used) -> FusionFacts:
         fusion = self._loaded.config.fusion
         return FusionFacts(
             k=fusion.k,
-            weights_pm={r.call.expert: r.call.prior for r in replies},
+            weights_pm=used.weights_pm if used.weights_pm is not None else {r.call.expert: r.call.prior for r in replies},
             bonuses_pm={
                 "corroboration": round(fusion.corroboration_bonus * 1000),
                 "definition": round(fusion.definition_bonus * 1000),

@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +25,36 @@ from search_router.answers import (
     ExperimentAnswer,
     FetchAnswer,
     FetchRequest,
+    OutcomeAnswer,
+    OutcomeRequest,
     ReceiptAnswer,
     RegisteredExpert,
     RegisteredProject,
     RegistryAnswer,
+    ReplayAnswer,
 )
 from search_router.config.drift import note_drift
 from search_router.config.loader import LoadedConfig, load_config
 from search_router.config.schema import CodeSearchConfig, DocsConfig, SymbolsConfig
-from search_router.errors import RequestRejected
+from search_router.errors import RequestError, RequestRejected
 from search_router.observing import NOBODY, Finished, Observer, Watch
+from search_router.receipts.body import OutcomeFact
 from search_router.receipts.checkpointer import CheckpointPlan
 from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
 from search_router.router.advisers import Advisers, make_advisers
 from search_router.router.build import read_build
-from search_router.router.enrich.enrichment import Enrichment
+from search_router.router.enrich.enrichment import Enrichment, Noted
+from search_router.router.enrich.looking import Look
+from search_router.router.enrich.outcomes import Outcome
+from search_router.router.enrich.replay import compare, read_recorded
 from search_router.router.fanout import Progress
 from search_router.router.fetch import Fetcher
 from search_router.router.health import HealthWatch
 from search_router.router.libraries import LibraryCatalog
 from search_router.router.pipeline import Surroundings, Trace, run_request
-from search_router.router.render import render_answer, render_fetch, render_registry
-from search_router.router.request import parse_fetch, question_of
+from search_router.router.render import render_answer, render_fetch, render_outcome, render_registry
+from search_router.router.request import parse_fetch, parse_outcome
 from search_router.router.seal import Caller, Sealer, Used
 from search_router.router.workspace import Workspace, discover_workspace
 from search_router.router.workspace_watch import WorkspaceWatch
@@ -153,33 +161,49 @@ class Router:
             ReceiptError: the receipt could not be made durable, so there is no answer.
         """
         given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, SearchRequest) else raw
+        return await self._search(given, self._caller(session, principal), progress)
+
+    async def _search(self, given: object, caller: Caller, progress: Progress | None, *, fresh: bool = False) -> Answer:
+        """See `search`; a `fresh` answer owes nothing to earlier ones."""
         with self.observer.request("search", given) as watch:
-            answer = await self._answer(given, Caller(session, principal), progress, watch)
+            answer = await self._answer(given, caller, progress, watch, Look("off: asked afresh") if fresh else None)
             watch.tell(answer)
             return answer
 
-    async def _answer(self, given: object, caller: Caller, progress: Progress | None, watch: Watch[Finished]) -> Answer:
-        trace = Trace(await self._surroundings(), notes=[*self._answer_notes, *self.enrichment.news()])
+    async def _answer(self, given: object, caller: Caller, progress: Progress | None, watch: Watch[Finished], look: Look | None) -> Answer:
+        trace = Trace(await self._surroundings(), notes=[*self._answer_notes, *self.enrichment.news()], look=look)
         try:
             answer = await run_request(trace, given, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True), anyio.move_on_after(LAST_WORDS_SECONDS):
                 watch.tell(await self._seal(trace.answer(Status.CANCELLED), given, trace, caller))
             raise
-        return await self._seal(answer, given, trace, caller)
+        else:
+            return await self._seal(answer, given, trace, caller)
+        finally:
+            self.enrichment.leave(trace.look)
+
+    def _caller(self, session: str | None, principal: str | None) -> Caller:
+        """Who asks; callers without a session share that of this process."""
+        return Caller(session or self._sealer.session, principal)
 
     async def _seal(self, answer: Answer, given: object, trace: Trace, caller: Caller) -> Answer:
         """The answer with its receipt; what the next request can use of it is noted afterwards."""
         event = self.enrichment.next_event()
-        sealed = await self._sealer.seal_search(answer, given, trace.replies, caller, Used(events=(event,) if event else ()))
-        self.enrichment.note_search(event, sealed, question_of(given), trace.replies, caller)
+        weights = {name: round(weight * 1000) for name, weight in trace.plan.weights.items()} if trace.plan else {}
+        told = trace.look.told if trace.look else None
+        used = Used(told, trace.hints, (event,) if event else (), weights if answer.status is Status.CACHED else None)
+        sealed = await self._sealer.seal_search(answer, given, trace.replies, caller, used)
+        noted = Noted(trace.look, trace.replies, trace.facts, trace.whole, weights)
+        trace.look = None  # from here on it is not this request's to leave
+        self.enrichment.note_search(event, noted, sealed, given, caller)
         return sealed
 
     async def fetch(self, raw: object, *, session: str | None = None, principal: str | None = None) -> FetchAnswer:
         """Full text of evidence ids; leaves a receipt like a search. Raises ReceiptError when it cannot."""
         given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, FetchRequest) else raw
         with self.observer.request("fetch") as watch:
-            answer = await self._fetched(given, Caller(session, principal))
+            answer = await self._fetched(given, self._caller(session, principal))
             watch.tell(answer)
             return answer
 
@@ -196,13 +220,58 @@ class Router:
             status = Status.ANSWERED if items else Status.FAILED
             answer = FetchAnswer(status=status, items=items, problems=problems, config=self.config_ref)
         used_us, event = round((time.perf_counter() - started) * 1e6), self.enrichment.next_event()
-        sealed = await self._sealer.seal_fetch(answer, given, caller, used_us, Used(events=(event,) if event else ()))
-        self.enrichment.note_fetch(event, sealed, used_us, caller)
+        outcomes = self.enrichment.fetched(answer, caller)
+        used = Used(events=(event,) if event else ())
+        sealed = await self._sealer.seal_fetch(answer, given, caller, used_us, used, tuple(outcome.fact for outcome in outcomes))
+        self.enrichment.note_fetch(event, sealed, used_us, outcomes, caller)
+        return sealed
+
+    async def report_outcome(
+        self, raw: object, *, session: str | None = None, principal: str | None = None, owns: bool = False
+    ) -> OutcomeAnswer:
+        """Take what became of an answer, or refuse it with a reason; leaves a receipt either way. Raises ReceiptError when it cannot.
+
+        `owns`: the caller owns the state directory and may speak for every session of his principal.
+        """
+        given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, OutcomeRequest) else raw
+        outcome: Outcome | None = None
+        fact: OutcomeFact | None = None
+        caller = self._caller(session, principal)
+        try:
+            request = parse_outcome(given)
+            fact = OutcomeFact("reported", request.receipt, request.outcome, request.evidence)
+            outcome = await self.enrichment.outcomes.judge(request, caller, owns=owns)
+        except RequestError as error:
+            status = Status.REJECTED if isinstance(error, RequestRejected) else Status.DECLINED
+            fields = tuple(p.field for p in error.problems) if isinstance(error, RequestRejected) else ()
+            report = ErrorReport(code=error.code, message=error.message, remedy=error.remedy, fields=fields)
+            answer = OutcomeAnswer(status=status, error=report, config=self.config_ref)
+            fact = replace(fact, refused=error.code) if fact is not None else None
+        else:
+            fact = outcome.fact
+            answer = OutcomeAnswer(status=Status.ANSWERED, credited=outcome.credited, config=self.config_ref)
+        event = self.enrichment.next_event()
+        sealed = await self._sealer.seal_outcome(answer, given, fact, caller, Used(events=(event,) if event else ()))
+        self.enrichment.note_outcome(event, sealed, outcome, caller)
         return sealed
 
     async def experiments(self, paper_slug: str | None = None) -> ExperimentAnswer:
         """What the benchmark events of one paper slug (default: the configured one) add up to."""
         return await self.enrichment.experiment(paper_slug)
+
+    async def replay(self, receipt_id: str, question: str | None = None, *, principal: str | None = None) -> ReplayAnswer:
+        """Ask again, without cache and hints, what a receipt answered, and say what differs and why. Leaves a receipt like a search.
+
+        Without `question` it is taken from the receipt or from what was kept, where the configuration allowed either.
+
+        Raises:
+            ReceiptNotFound: there is no such receipt.
+            RequestDeclined: it is not that of a search (`not-a-search`), or its question is not kept (`question-not-kept`).
+        """
+        recorded = read_recorded(receipt_id, (await self.receipt(receipt_id)).statement)
+        raw = await self.enrichment.request_of(recorded, question)
+        answer = await self._search(raw, self._caller(None, principal), None, fresh=True)
+        return compare(recorded, raw, self.enrichment.is_question(recorded, raw), answer, self.build, self.config_ref)
 
     async def registry(self) -> RegistryAnswer:
         """Experts, their health, the projects, the build and the configuration that are running."""
@@ -250,6 +319,10 @@ class Router:
         """Fetched evidence as text with line numbers."""
         return render_fetch(answer)
 
+    def render_outcome(self, answer: OutcomeAnswer) -> str:
+        """Whether an outcome was taken, as text."""
+        return render_outcome(answer)
+
     def render_registry(self, answer: RegistryAnswer) -> str:
         """The registry as text."""
         return render_registry(answer)
@@ -276,6 +349,7 @@ class Router:
             health=self._health,
             libraries=await self._current_libraries(),
             sources=self.sources,
+            enrichment=self.enrichment,
             advisers=self.advisers,
         )
 
@@ -338,7 +412,7 @@ async def open_router(
         notes = (*loaded.notes, *workspace.notes, *((drift,) if drift else ()))
         build = await reading_build
         sealer = Sealer(store, key, build, loaded, secrets.token_hex(8))
-        enrichment = Enrichment(loaded, key, experts.cards, secrets.token_hex(8))
+        enrichment = Enrichment(loaded, key, experts, build, store, secrets.token_hex(8))
         stack.push_async_callback(enrichment.aclose)
         watch = WorkspaceWatch(loaded.config.workspace, paths)
         router = Router(loaded, workspace, experts, sealer, store, build, notes, enrichment, watch, advisers, observer)

@@ -58,6 +58,7 @@ def test_the_whole_statement_of_an_answered_request() -> None:
             "nonce": "b" * 32,
             "operation": "search",
             "fetched": [],
+            "outcomes": [],
             "request": {"method": "jcs"},
             "response": {"method": "jcs"},
             "started_us": 1_700_000_000_000_000,

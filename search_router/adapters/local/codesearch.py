@@ -98,6 +98,7 @@ class CodeSearchExpert:
             partial=_partial(ready, behind),
             notes=(*self._notes(ready), *notes),
             server_name="codesearch",
+            settled=self._vectors is None or None not in nearest,
             server_version=self._vectors.label if self._vectors else None,
             stages=tally.facts(),
         )

@@ -7,6 +7,7 @@ version; where the lock file says another version than is installed, it is flagg
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 import time
@@ -59,6 +60,7 @@ class DocsExpert:
         self._environ = os.environ if environ is None else environ
         self._store = DerivedStore(cache_dir, reserve=reserve)
         self._known: dict[Path, tuple[float, Locked, list[Library]]] = {}
+        self._worlds: dict[Path, tuple[list[Library], str]] = {}
         self._texts: dict[str, LibraryText] = {}
         self._reading: dict[str, asyncio.Task[LibraryText]] = {}
         self.card = embedded_card(expert_id, config)
@@ -109,6 +111,18 @@ class DocsExpert:
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Always there; what is installed is looked up when it is asked."""
         return Health(True, "reads what is installed, on demand")
+
+    async def world(self, projects: tuple[Project, ...]) -> str | None:
+        """See `KnowsItsWorld`: the libraries that are installed, as they were last looked up, and the locked versions."""
+        told: list[str] = []
+        for project in projects:
+            locked, libraries = await self._libraries(project)
+            known = self._worlds.get(project.root)
+            if known is None or known[0] is not libraries:
+                text = "\n".join([f"{locked.versions} {locked.problems} {sorted(locked.own)}", *(library.key for library in libraries)])
+                known = self._worlds[project.root] = (libraries, hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest())
+            told.append(known[1])
+        return "\n".join(told)
 
     async def aclose(self) -> None:
         """Wait for what is being read, and release the store; safe to call twice."""

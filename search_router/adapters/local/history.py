@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anyio
 
+from search_router.adapters.local import gitfiles
 from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.commit_reader import read_head
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
@@ -82,11 +83,31 @@ class HistoryExpert:
             return Health(False, f"No project has a git history. {without[0]}", ExpertStatus.UNAVAILABLE, version)
         return Health(True, f"git {version}", version=version, details={"without history": " ".join(without)} if without else {})
 
+    async def world(self, projects: tuple[Project, ...]) -> str | None:
+        """See `KnowsItsWorld`: what HEAD reaches, and where a shallow clone ends."""
+        return await anyio.to_thread.run_sync(_world_of, projects)
+
     async def aclose(self) -> None:
         """End all reading; safe to call twice."""
         histories, self._histories = self._histories, {}
         for history in histories.values():
             await history.aclose()
+
+
+def _world_of(projects: Sequence[Project]) -> str | None:
+    """HEAD and the edge of the clone of each project, from files alone; None where they do not tell. Blocks."""
+    told: list[str] = []
+    for project in projects:
+        git_dir = gitfiles.find_git_dir(project.root)
+        if git_dir is None:
+            told.append("no git")
+            continue
+        head = gitfiles.read_head(project.root)
+        if head is None:
+            return None
+        edges = [gitfiles.common_dir(git_dir) / name for name in ("shallow", "info/grafts")]
+        told.append(f"{head.commit} {[edge.stat().st_mtime_ns if edge.exists() else 0 for edge in edges]}")
+    return "\n".join(told)
 
 
 def _merge(call: ExpertCall, outcomes: Sequence[Answer | ExpertError]) -> ExpertResult:
@@ -101,6 +122,7 @@ def _merge(call: ExpertCall, outcomes: Sequence[Answer | ExpertError]) -> Expert
     partial: list[str] = []
     notes: list[str] = []
     heads: list[str] = []
+    settled = True
     for index, (project, outcome) in enumerate(zip(call.projects, outcomes, strict=True)):
         name = f"{project.id}: " if several else ""
         if isinstance(outcome, ExpertError):
@@ -110,12 +132,14 @@ def _merge(call: ExpertCall, outcomes: Sequence[Answer | ExpertError]) -> Expert
         partial += [name + sentence for sentence in outcome.partial]
         notes += [name + sentence for sentence in outcome.notes]
         heads += [outcome.head] if outcome.head else []
+        settled = settled and outcome.settled
     hits.sort(key=lambda item: item[:3])  # stable: equal ones of one project keep its order
     return ExpertResult(
         hits=tuple(hit for *_, hit in hits[: call.limit]),
         partial="; ".join(partial) or None,
         notes=tuple(notes),
         index_commit=heads[0] if len(outcomes) == 1 and heads else None,
+        settled=settled,
     )
 
 

@@ -120,6 +120,7 @@ class KnowledgeExpert:
             partial=f"{', '.join(late)} not compared with the work tree in time; ask again" if late else None,
             notes=tuple(notes),
             server_name="knowledge",
+            settled=not failures,
             stages=answer.stages,
             hidden=space.hidden,
             yields=answer.yields,
@@ -128,6 +129,10 @@ class KnowledgeExpert:
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Always there: it indexes when it is asked."""
         return Health(True, "indexes on demand")
+
+    async def world(self, projects: tuple[Project, ...]) -> str | None:
+        """See `KnowsItsWorld`: documents begin and cease to be valid with the day."""
+        return self._today().isoformat()
 
     async def aclose(self) -> None:
         """Stop indexing and release the store; safe to call twice."""

@@ -38,6 +38,7 @@ class Answer:
     partial: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     head: str | None = None
+    settled: bool = True
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class _Search:
     scans: list[Scan] = field(default_factory=list[Scan])
     partial: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+    settled: bool = True
 
 
 class ProjectHistory:
@@ -111,6 +113,7 @@ class ProjectHistory:
                 worth[row] = worth.get(row, 0.0) + CHANGED_WORDS_WEIGHT * score
             if not reader.is_summarised and not code_terms(call.sub_query):
                 search.notes.append("the words of changes are still being read; asked again, more is found")
+                search.settled = False
             search.notes += [reader.summary_note] if reader.summary_note else []
         search.messages = sorted(worth, key=lambda row: (-worth[row], search.place[row]))[:LIST_LENGTH]
         if call.intent is Intent.HISTORY:
@@ -181,7 +184,7 @@ class ProjectHistory:
         def hits() -> tuple[tuple[int, Hit], ...]:
             return tuple((commits[row].time, _hit(search, project, head, commits[row], score)) for row, score in ranked)
 
-        return Answer(await anyio.to_thread.run_sync(hits), tuple(search.partial), tuple(search.notes), head.sha)
+        return Answer(await anyio.to_thread.run_sync(hits), tuple(search.partial), tuple(search.notes), head.sha, search.settled)
 
 
 def _hit(search: _Search, project: Project, head: Head, commit: StoredCommit, score: float) -> Hit:

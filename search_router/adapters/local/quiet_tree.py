@@ -43,6 +43,16 @@ class QuietTree:
         self._listed_at = -TRUST_SECONDS
         self._usable = project.kind != "directory" and is_local(project.root)
 
+    @property
+    def can_watch(self) -> bool:
+        """Whether this tree can be watched at all, as far as is known."""
+        return self._usable
+
+    @property
+    def folders(self) -> Collection[str]:
+        """The directories that are watched, relative to the root, with "" for the root; empty while none is."""
+        return self._watches.keys()
+
     def begin_listing(self) -> None:
         """Files are about to be listed: what happens from here on counts."""
         self._stirred = False
@@ -75,6 +85,11 @@ class QuietTree:
             return False
         self._drain()
         return not self._stirred
+
+    def has_stirred(self) -> bool | None:
+        """Whether anything changed since `begin_listing`, however long ago; None where not every directory is watched."""
+        self._drain()
+        return None if self._inotify is None or self._folders_stale else self._stirred
 
     def close(self) -> None:
         """Watch no more; safe to call twice."""

@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from search_router.adapters.local.asked_names import asked_names, asks_for_calls
 from search_router.adapters.local.cards import embedded_card
+from search_router.adapters.local.gitfiles import head_now
 from search_router.adapters.local.grep_scope import read_scope_path
 from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import languages_named
@@ -28,6 +29,7 @@ from search_router.adapters.local.scip_files import (
     engine_of_tool,
     find_indexes,
     read_sidecar,
+    sidecar_of,
 )
 from search_router.adapters.local.scip_freshness import judge_index
 from search_router.adapters.local.scip_lookup import Findings, IndexReading, read_places
@@ -120,6 +122,15 @@ class ScipExpert:
             return Health(False, f"No project has an index.scip. {_REMEDY}", ExpertStatus.INDEX_MISSING, details={"optional": "yes"})
         return Health(True, f"{len(indexes)} indexes", details={f"index {n}": str(file) for n, file in enumerate(indexes[:8], start=1)})
 
+    async def world(self, projects: tuple[Project, ...]) -> str | None:
+        """See `KnowsItsWorld`: the index files, which ignore rules may hide from the list, their side-cars, and HEAD."""
+        told: list[str] = []
+        for project in projects:
+            told.append(f"{project.id} {await head_now(project)}")
+            for found in await self._indexes_of(project, projects):
+                told += [f"{file} {_stamp(file)}" for file in (found.file, sidecar_of(found.file))]
+        return "\n".join(told)
+
     async def aclose(self) -> None:
         """Forget the tables; the shared index is closed by whoever made it."""
         self._tables.clear()
@@ -194,6 +205,15 @@ class ScipExpert:
             server_version=", ".join(sorted({one.table.version for one in read if one.table.version})) or None,
             index_commit=commits.pop() if len(commits) == 1 else None,
         )
+
+
+def _stamp(file: Path) -> str:
+    """What tells that a file changed; empty where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return ""
+    return f"{found.st_size} {max(found.st_mtime_ns, found.st_ctime_ns)} {found.st_ino}"
 
 
 def _lines_reader(project: Project) -> Callable[[str], list[str] | None]:

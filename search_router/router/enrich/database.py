@@ -87,18 +87,6 @@ CREATE TABLE confirmations (
     PRIMARY KEY (project, path, content_hash, symbol)
 ) WITHOUT ROWID;
 CREATE INDEX confirmations_by_time ON confirmations (time_us);
-CREATE TABLE contributions (
-    receipt_id TEXT NOT NULL,
-    evidence_id TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    expert TEXT NOT NULL,
-    expert_rank INTEGER NOT NULL,
-    weight_pm INTEGER NOT NULL,
-    time_us INTEGER NOT NULL,
-    PRIMARY KEY (receipt_id, evidence_id, expert)
-) WITHOUT ROWID;
-CREATE INDEX contributions_by_time ON contributions (time_us);
-CREATE INDEX contributions_by_evidence ON contributions (evidence_id, time_us);
 CREATE TABLE outcomes (
     id INTEGER PRIMARY KEY,
     time_us INTEGER NOT NULL,
@@ -110,6 +98,7 @@ CREATE TABLE outcomes (
     expert TEXT NOT NULL,
     expert_rank INTEGER NOT NULL,
     reward_pm INTEGER NOT NULL,
+    share_pm INTEGER NOT NULL,
     task_class TEXT,
     session TEXT,
     principal TEXT,
@@ -143,7 +132,6 @@ RETENTION: Final[tuple[Keep, ...]] = (
     Keep("answers", "used_us", 1_000, 7),
     Keep("hints", "used_us", 5_000, 30),
     Keep("confirmations", "time_us", 50_000, 30),
-    Keep("contributions", "time_us", 200_000, 30),
     Keep("outcomes", "time_us", 100_000, 365),
     Keep("questions", "time_us", 10_000, 30),
 )

@@ -46,6 +46,8 @@ class Tally:
     """Dropped because the queue was full."""
     locked_out: int = 0
     """Dropped because another process held the file for too long."""
+    unwritable: int = 0
+    """Left out because they have no form in the file, such as a name that is no text."""
 
 
 class Owner:
@@ -144,7 +146,10 @@ class Owner:
             self._writer = open_for_writing(self.path, self._wait_seconds)
         with transaction(self._writer):
             for write in batch:
-                write(self._writer)
+                try:
+                    write(self._writer)
+                except ValueError:  # a name that is no text; what the write had done before stays, and is whole by itself
+                    self.tally.unwritable += 1
             self._until_cut -= len(batch)
             if self._until_cut <= 0:
                 cut_back(self._writer, self.clock())

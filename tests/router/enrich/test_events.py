@@ -5,12 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from search_router.router.enrich.database import FILE_NAME
-from search_router.server import build_http_app
-from tests.fake_router import FakeRouter
 from tests.scripted_router import hit, scripted_router
 
 SECRET = "wherearethecrownjewels"
@@ -62,6 +59,7 @@ async def test_events_count_for_the_configured_slug_and_can_be_switched_off(tmp_
         assert (await router.experiments()).requests == 0
 
 
+@pytest.mark.behaviour("enrichment-never-costs-an-answer")
 @pytest.mark.anyio
 async def test_a_damaged_file_is_told_and_the_answer_stands(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
@@ -76,25 +74,3 @@ async def test_a_damaged_file_is_told_and_the_answer_stands(tmp_path: Path) -> N
     told = [note for note in registry.notes if FILE_NAME in note]
     assert len(told) == 1
     assert told[0] in second.notes and told[0] not in third.notes
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("kind", ["http", "sse"])
-async def test_experiments_are_read_over_http_behind_the_same_guards(kind: str) -> None:
-    from search_router.config.schema import HttpConfig
-
-    http = HttpConfig(host="127.0.0.1", port=8765, max_body_bytes=4096)
-    app = build_http_app(FakeRouter(), http, "secret", kind)  # type: ignore[arg-type]
-    transport = httpx2.ASGITransport(app=app)
-    token = {"Authorization": "Bearer secret"}
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
-        good = await client.get("/api/experiments?paper_slug=moe-search-router", headers=token)
-        assert (good.status_code, good.json()["paper_slug"]) == (200, "moe-search-router")
-        assert (await client.get("/api/experiments", headers=token)).json()["paper_slug"] == "fake"
-        assert (await client.get("/api/experiments?paper_slug=../etc", headers=token)).status_code == 400
-        assert (await client.get("/api/experiments?slug=x", headers=token)).status_code == 400
-        assert (await client.get("/api/experiments")).status_code == 401
-        assert (await client.post("/api/experiments", headers=token)).status_code == 405
-        foreign = await client.get("/api/experiments", headers=token | {"Host": "evil.example"})
-        assert foreign.status_code == 421
-        assert (await client.get("/api/experiments", headers=token | {"Origin": "http://evil.example"})).status_code == 403
