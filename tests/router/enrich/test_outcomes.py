@@ -30,7 +30,7 @@ def rows(folder: Path, columns: str = "source, outcome, evidence_id, expert, rew
         database.close()
 
 
-async def search(router: Router, **caller: str) -> Answer:
+async def search(router: Router, **caller: Any) -> Answer:
     return await router.search({"question": "where does it start"}, **caller)
 
 
