@@ -1,7 +1,7 @@
 """What a typed index knows of a suite's Python code: definitions that have one name, and the functions that call them.
 
-The index is ty's (`ty-scip`), which none of the router's own experts uses here: labels made with jedi would be answered by jedi. Packages and
-tests are laid side by side for it, so that imports across projects resolve; paths come back as those of the projects.
+The index is ty's (`ty-scip`), which none of the router's own experts uses here: labels made with jedi would be answered by jedi. Packages
+and tests are laid side by side for it, so that imports across projects resolve; paths come back as those of the projects.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class Place:
     symbol: str = ""
 
     @property
-    def is_test(self) -> bool:
-        return self.path.split("/", 1)[0] in TESTS or "/tests/" in self.path
+    def is_product(self) -> bool:
+        """Not a test, an example, a script of the maintainers or documentation."""
+        return (self.path.startswith(("src/", f"{self.project}/")) or self.path.endswith(".js")) and "/tests/" not in self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _hand(path: Path, projects: Path) -> Iterator[Draft]:
             continue
         kind, source, text, targets, *origin = line.split("\t")
         if targets == "=regex":
-            labels = _matching(projects, _REGEX.findall(text)[0])
+            labels = _matching(projects, _REGEX.findall(text)[0], MOST_CALLERS)
         else:
             labels = [_target(projects, target, f"{path}:{number}") for target in targets.split(" ")]
         python = any(label.path.endswith(".py") for label in labels)
@@ -163,11 +163,11 @@ def _target(projects: Path, target: str, where: str) -> Label:
 def _typed(edges: Sequence[Called], projects: Path, chosen: random.Random) -> Iterator[Draft]:
     """Definitions with a name that is there once; some of them in a known file, for one expert alone."""
     names = Counter(name.rpartition(".")[2] for _, _, name, _, _ in _all_definitions(projects))
-    functions = [e for e in edges if not e.definition.is_test and names[e.shown.rpartition(".")[2]] == 1]
+    functions = [e for e in edges if e.definition.is_product and names[e.shown.rpartition(".")[2]] == 1]
     classes = [
         Called(name, Place(project, path, start, end, name), ())
         for project, path, name, start, end in _all_definitions(projects)
-        if "." not in name and name[:1].isupper() and names[name] == 1 and not Place(project, path, start, end).is_test and len(name) > 5
+        if "." not in name and name[:1].isupper() and names[name] == 1 and Place(project, path, start, end).is_product and len(name) > 5
     ]
     scripts = [Called(place.symbol, place, ()) for place in _javascript(projects) if names[place.symbol] == 0]
     pool = [*_draw(functions, 26 + DRAWN["sole"], chosen), *_draw(classes, 24, chosen), *_draw(scripts, 12, chosen)]
@@ -183,7 +183,7 @@ def _typed(edges: Sequence[Called], projects: Path, chosen: random.Random) -> It
 
 def _impact(edges: Sequence[Called], projects: Path, chosen: random.Random) -> Iterator[Draft]:
     """Functions with two to eight callers, those called from other projects first."""
-    fit = [e for e in edges if not e.definition.is_test and 2 <= len(e.callers) <= MOST_CALLERS]
+    fit = [e for e in edges if e.definition.is_product and 2 <= len(e.callers) <= MOST_CALLERS]
     across = [e for e in fit if any(c.project != e.definition.project for c in e.callers)]
     rest = [e for e in fit if e not in across]
     for number, each in enumerate([*across, *_draw(rest, DRAWN["impact"] - len(across), chosen)]):
@@ -206,7 +206,7 @@ def _imported(projects: Path) -> Iterator[Draft]:
             for text in wordings:
                 places = [Place(project, path, 1, 1) for project, path in found[name]]
                 if 1 <= len(places) <= MOST_CALLERS:
-                    labels = [_at(projects, p, 2 if p.is_test else 3, lines=False) for p in places]
+                    labels = [_at(projects, p, 3 if p.is_product else 2, lines=False) for p in places]
                     yield _draft("cross-repo-impact", "computed", text, labels, gold_experts("cross-repo-impact"))
 
 
@@ -245,7 +245,7 @@ def _texts(projects: Path, chosen: random.Random) -> Iterator[Draft]:
     found: set[str] = set()
     for path in sorted(projects.rglob("*.py")):
         place = Place(path.relative_to(projects).parts[0], Path(*path.relative_to(projects).parts[1:]).as_posix(), 1, 1)
-        if ".git" in path.parts or place.is_test or "docs" in path.parts:
+        if ".git" in path.parts or not place.is_product:
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_askable(node.value):
@@ -263,8 +263,8 @@ def _is_askable(text: str) -> bool:
     return plain and 8 <= len(text) <= 60 and not set(text) & set("\"'`\\%{}") and (" " in text or "-" in text or "_" in text)
 
 
-def _matching(projects: Path, pattern: str) -> list[Label]:
-    """Every file with a line that the regex matches; product code is the answer, tests and prose are part of it. None beyond five files."""
+def _matching(projects: Path, pattern: str, most: int = MOST_FILES) -> list[Label]:
+    """Every file with a line that the regex matches; product code is the answer, tests and prose are part of it. None beyond `most`."""
     compiled = re.compile(pattern)
     labels: list[Label] = []
     for path in sorted(p for p in projects.rglob("*") if p.is_file() and ".git" not in p.parts):
@@ -273,6 +273,5 @@ def _matching(projects: Path, pattern: str) -> list[Label]:
             continue
         relative = path.relative_to(projects)
         place = Place(relative.parts[0], Path(*relative.parts[1:]).as_posix(), 1, 1)
-        product = path.suffix in (".py", ".js") and not place.is_test
-        labels.append(_at(projects, place, 3 if product else 2, lines=False))
-    return labels if len(labels) <= MOST_FILES else []
+        labels.append(_at(projects, place, 3 if place.is_product else 2, lines=False))
+    return labels if len(labels) <= most else []

@@ -1,4 +1,4 @@
-"""The manifest of a fixture suite: which public source archives it is about, and how its labels came to be. Read by pydantic, never trusted.
+"""The manifest of a fixture suite: which public source archives it is about. Read by pydantic, never trusted.
 
 A suite is a folder: manifest.json, queries.jsonl, qrels.tsv, audit.jsonl. The code itself is in none of them: `fixture_build` makes it from
 the archives.

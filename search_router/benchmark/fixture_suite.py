@@ -1,9 +1,9 @@
 """A suite's questions and labels, read and held against the code that they are about: a label that no longer fits is an error, not a miss.
 
-queries.jsonl has one `FixtureQuestion` a line. qrels.tsv has a header and one label a line, tab-separated: query, project, path, start, end,
-symbol, grade, sha256. `path` is POSIX below the project; `start` and `end` are 1-based closed lines, or empty for the whole file; `symbol` is
-for people; `grade` is 1 (related), 2 (part of the answer) or 3 (the answer); what is not listed is 0. A commit's path is `@VERSION`, its tag;
-its sha256 column is the beginning of its commit id, a file's that of its bytes.
+queries.jsonl has one `FixtureQuestion` a line. qrels.tsv has a header and one label a line, tab-separated: query, project, path, start,
+end, symbol, grade, sha256. `path` is POSIX below the project; `start` and `end` are 1-based closed lines, or empty for the whole file;
+`symbol` is for people; `grade` is 1 (related), 2 (part of the answer) or 3 (the answer); what is not listed is 0. A commit's path is
+`@VERSION`, its tag; its sha256 column is the beginning of its commit id, a file's that of its bytes.
 """
 
 from __future__ import annotations
