@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from search_router.cli_bench_runs import compare_benchmarks, fixtures, run_benchmark
 from search_router.cli_frame import json_option, run_blocking
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -43,6 +44,11 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group()
 def bench() -> None:
     """Measurements of this machine and this code. Times are milliseconds."""
+
+
+bench.add_command(fixtures)
+bench.add_command(run_benchmark)
+bench.add_command(compare_benchmarks)
 
 
 @bench.command("overhead")

@@ -1,10 +1,10 @@
 """A suite's questions, asked through the library's own door in a process of its own; started by `fixture_run`.
 
 Reads one JSON job on standard input: {roots, home, arms: [{name, flags, request, rotate}], questions: [[id, request]], rounds, cold}.
-Writes JSON lines for each arm: {arm, ready_ms, files, registry, config} when its indexes are complete; for each of `cold` questions asked as
-the first one of a router that was just opened {arm, cold_ms}; then one {arm, id, round, ms, cpu_ms, answer} a question and round. The answer
-is what `search --json` prints, without the envelope. Questions of every class are asked before anything is measured; no answer is asked twice
-in a row, so that with the cache on a second round is what a client would see.
+Writes JSON lines for each arm: {arm, ready_ms, files, registry, config} when its indexes are complete; for each of `cold` questions asked
+as the first one of a router that was just opened {arm, cold_ms}; then one {arm, id, round, ms, cpu_ms, answer} a question and round. The
+answer is what `search --json` prints, without the envelope. Questions of every class are asked before anything is measured; no answer is
+asked twice in a row, so that with the cache on a second round is what a client would see.
 """
 
 from __future__ import annotations

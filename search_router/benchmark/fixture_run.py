@@ -1,4 +1,5 @@
-"""A run over a suite: build the code, ask every question of every arm in a process of its own, judge, summarise, keep everything in a folder.
+"""A run over a suite: build the code, ask every question of every arm in a process of its own, judge, summarise, keep everything in a
+folder.
 
 The folder has place.json (commit, machine, versions), summary.json, rows/ARM.jsonl, answers/ARM.jsonl.gz (what the client got), home/ (the
 receipts) and report.html. `bench compare` needs nothing else.
@@ -21,11 +22,13 @@ from typing import Any, Final
 from search_router.benchmark.ask import environment
 from search_router.benchmark.fixture_build import build_suite, check_corpus, default_place
 from search_router.benchmark.fixture_manifest import suite_folder
-from search_router.benchmark.fixture_suite import Suite, load_suite
+from search_router.benchmark.fixture_suite import FixtureQuestion, Suite, load_suite
 from search_router.benchmark.questions import UnusableData
+from search_router.benchmark.report import write_line, write_table
 from search_router.benchmark.run_arms import ALONE, FUSED, RunArm, choose_arms
 from search_router.benchmark.run_place import describe_place
 from search_router.benchmark.run_receipts import ANSWERS, HOME, check_emission
+from search_router.benchmark.run_report import PAGE, write_report
 from search_router.benchmark.run_rows import Row, make_row
 from search_router.benchmark.run_summary import summarise_arm
 from search_router.benchmark.selection import oracle_gap
@@ -78,7 +81,7 @@ def run_suite(options: RunOptions) -> tuple[Path, dict[str, Any]]:
     summaries: dict[str, Any] = {}
     every: dict[str, list[Row]] = {}
     for arm in arms:
-        asked = _ask(options, suite, arm, [(q.id, q.request()) for q in questions], out, config_file)
+        asked = _ask(options, suite, arm, [(q.id, _request(suite, arm, q)) for q in questions], out, config_file)
         every[arm.name] = [make_row(q, suite.labels.get(q.id, ()), asked.rounds[q.id], asked.ready) for q in questions]
         _write_rows(out / "rows" / f"{_file_name(arm.name)}.jsonl", every[arm.name])
         summaries[arm.name] = summarise_arm(every[arm.name], asked.ready, asked.cold_ms) | {"parity": _parity(asked.ready)}
@@ -93,6 +96,7 @@ def run_suite(options: RunOptions) -> tuple[Path, dict[str, Any]]:
     summary["failed"] = _faults(summary)
     (out / "place.json").write_text(json.dumps(summary["place"], indent=1), "utf-8")
     (out / "summary.json").write_text(json.dumps(summary, indent=1), "utf-8")
+    write_report(out, summary, every[FUSED], suite.questions)
     return out, summary
 
 
@@ -147,6 +151,17 @@ def _ask(
     return asked
 
 
+def _request(suite: Suite, arm: RunArm, question: FixtureQuestion) -> dict[str, object]:
+    """What this arm asks. A question that is for all projects keeps its scope when the arm tells projects."""
+    asked = question.request()
+    labels = suite.labels.get(question.id, ())
+    if arm.tells == "intent" and not question.adversarial:
+        asked["intent"] = question.kind
+    if arm.tells == "project" and labels and "scope" not in asked and question.kind != "cross-repo-impact":
+        asked["scope"] = {"project": labels[0].project}
+    return asked
+
+
 def _parity(ready: Mapping[str, Any]) -> dict[str, Any]:
     """What an arm's experts stood on: projects by commit, and engines by version. Arms of one run must not differ in it."""
     return {"projects": ready["projects"], "engines": {k: v for k, v in ready["engines"].items() if v["version"]}}
@@ -181,6 +196,34 @@ def _faults(summary: Mapping[str, Any]) -> list[str]:
     if len(parities) > 1:
         faults.append("parity: the arms did not search the same commits")
     return faults
+
+
+def print_summary(out: Path, summary: Mapping[str, Any]) -> None:
+    """The families of every arm in tables, and where everything is."""
+    arms: dict[str, dict[str, Any]] = summary["arms"]
+    fused = arms[FUSED]
+    keys = ("ndcg10", "mrr10", "recall10", "questions")
+    groups = [*fused["retrieval"]["by_class"].items(), *fused["retrieval"]["by_half"].items(), ("all", fused["retrieval"]["all"])]
+    write_table(("retrieval", *keys), [[name, *(group[key] for key in keys)] for name, group in groups])
+    scores = ("f1_micro", "f1_macro", "precision_micro", "recall_micro", "questions")
+    chosen = [("all", fused["selection"]["all"]), *fused["selection"]["by_half"].items()]
+    write_table(("selection", *scores), [[name, *(group[key] for key in scores)] for name, group in chosen], "selection")
+    warm = fused["latency"]["warm"]
+    write_line(
+        f"\nwarm: p50 {warm['p50']} ms, p95 {warm['p95']} ms, p99 {warm['p99']} ms; breaches: {fused['latency']['breaches'] or 'none'}"
+    )
+    if len(arms) > 1:
+        write_table(
+            ("arm", "NDCG@10", "F1 micro"),
+            [[n, a["retrieval"]["all"]["ndcg10"], a["selection"]["all"]["f1_micro"]] for n, a in arms.items()],
+            "arms",
+        )
+    emission, hostile = summary["emission"], fused["hostile"]
+    handled = f"hostile: {hostile['handled']} of {hostile['questions']}; errors: {fused['errors'] or 'none'}"
+    write_line(f"receipts: {emission['found']} of {emission['answers']}; {handled}")
+    for reason in summary["failed"]:
+        write_line(f"FAILED {reason}")
+    write_line(f"{out / PAGE}")
 
 
 def _write_rows(path: Path, rows: Sequence[Row]) -> None:

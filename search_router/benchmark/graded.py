@@ -1,9 +1,9 @@
 """Which ranked items earn which grades, and NDCG@10, MRR@10 and Recall@10 of that. Pure.
 
-An item earns the best grade among the labels that it meets and that nothing above it met; a label counts at its first meeting. What meets no
-new label earns nothing and keeps its place. DCG = sum of grade / log2(rank + 1) (Järvelin and Kekäläinen 2002, the gain of trec_eval and
-ranx), NDCG = DCG / DCG of all labels by grade. The reciprocal rank is that of the first item that earns anything; recall is the share of
-labels that were met.
+An item earns the best grade among the labels that it meets and that nothing above it met; a label counts at its first meeting. What meets
+no new label earns nothing and keeps its place. DCG = sum of grade / log2(rank + 1) (Järvelin and Kekäläinen 2002, the gain of trec_eval
+and ranx), NDCG = DCG / DCG of all labels by grade. The reciprocal rank is that of the first item that earns anything; recall is the share
+of labels that were met.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The arms of a run over a suite, made from the configuration itself: what is switched off, and what the question adds.
 
-`fused` is the product as it is. `NAME alone` leaves one expert; `no-fusion` asks only the best expert of each question; `no-priors` gives every
-expert that has a prior the same; `no-boosts` takes bonuses and penalties out of the fusion; `k=N` sets RRF's constant; `rotated` declares the
-experts in another order, which must change nothing; `hinted` tells the true class, so that what classification costs can be seen.
+`fused` is the product as it is. `NAME alone` leaves one expert; `no-fusion` asks only the best expert of each question; `no-priors` gives
+every expert that has a prior the same; `no-boosts` takes bonuses and penalties out of the fusion; `k=N` sets RRF's constant; `rotated`
+declares the experts in another order, which must change nothing; `hinted` tells the true class and `scoped` the right project, so that it
+can be seen what classification costs, and what searching every project at once.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ from search_router.config.schema import Config
 
 FUSED: Final = "fused"
 HINTED: Final = "hinted"
+SCOPED: Final = "scoped"
 KS: Final = (20, 40, 60, 80, 100)
 ALONE: Final = " alone"
 
 
 class RunArm(NamedTuple):
-    """`flags` are `--set` flags, `request` is added to every question, `rotate` turns the order in which experts are declared."""
+    """`flags` are `--set` flags, `request` is added to every question, `rotate` turns the order in which experts are declared, `tells` is
+    what the question says of its own labels: `intent` or `project`."""
 
     name: str
     flags: tuple[str, ...] = ()
     request: dict[str, Any] = {}  # noqa: RUF012 - a NamedTuple's default, never changed
     rotate: int = 0
+    tells: str = ""
 
     def job(self, flags: Sequence[str]) -> dict[str, Any]:
         return {"name": self.name, "flags": [*flags, *self.flags], "request": self.request, "rotate": self.rotate}
@@ -34,9 +38,8 @@ class RunArm(NamedTuple):
 def known_arms(config: Config) -> dict[str, RunArm]:
     """Every arm of this configuration by name, `fused` first."""
     enabled = [name for name, expert in config.experts.items() if expert.enabled]
-    arms = [RunArm(FUSED), RunArm(HINTED)]
-    for name in enabled:
-        arms.append(RunArm(f"{name}{ALONE}", tuple(f"experts.{other}.enabled=false" for other in enabled if other != name)))
+    arms = [RunArm(FUSED), RunArm(HINTED, tells="intent"), RunArm(SCOPED, tells="project")]
+    arms += [RunArm(f"{name}{ALONE}", tuple(f"experts.{other}.enabled=false" for other in enabled if other != name)) for name in enabled]
     arms += [
         RunArm("no-fusion", request={"budget": {"max_experts": 1}}),
         RunArm("no-priors", tuple(_flat_priors(config))),

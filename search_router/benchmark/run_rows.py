@@ -1,8 +1,8 @@
 """One row a question and arm: what came back, how it was judged, who was asked, how long it took and what went wrong.
 
-`ms` and `cpu_ms` have one value a round; results and experts are the first round's, and a round that answered otherwise is a fault. A breach
-is a limit of the budget table that a call or a request went over: `timeout` (an expert was cut off), `over-cap` (it answered, later than its
-cap), `over-budget` (the whole request).
+`ms` and `cpu_ms` have one value a round; results and experts are the first round's, and a round that answered otherwise is a fault. A
+breach is a limit of the budget table that a call or a request went over: `timeout` (an expert was cut off), `over-cap` (it answered, later
+than its cap), `over-budget` (the whole request).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def make_row(question: FixtureQuestion, labels: Sequence[Label], rounds: Sequenc
         "half": question.half,
         "source": question.source,
         "status": answer["status"],
-        "intent": (answer["classification"] or {}).get("intent"),
+        "intent": answer["classification"]["intent"] if answer["classification"] else None,
         "ms": [round(each["ms"], 3) for each in rounds],
         "cpu_ms": [round(each["cpu_ms"], 3) for each in rounds],
         "cached": [each["answer"]["status"] == "cached" for each in rounds],

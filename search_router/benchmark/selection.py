@@ -1,8 +1,8 @@
 """Which experts were asked against which should have been: precision, recall and F1, micro and macro. Pure.
 
 Micro sums over all pairs of a question and an expert; macro is the mean of each question's own F1. A question with nobody asked and nobody
-wanted is right. `oracle_gap` is what the best single expert of each question would have gained over the fused answer: the mean over questions
-of max(0, best alone - fused) in NDCG@10.
+wanted is right. `oracle_gap` is what the best single expert of each question would have gained over the fused answer: the mean over
+questions of max(0, best alone - fused) in NDCG@10.
 """
 
 from __future__ import annotations
