@@ -23,6 +23,8 @@ from search_router.benchmark.ask import environment
 from search_router.benchmark.fixture_build import build_suite, check_corpus, default_place
 from search_router.benchmark.fixture_manifest import suite_folder
 from search_router.benchmark.fixture_suite import FixtureQuestion, Suite, load_suite
+from search_router.benchmark.graded import Judged
+from search_router.benchmark.metrics import score_graded, scorer_name
 from search_router.benchmark.questions import UnusableData
 from search_router.benchmark.report import write_line, write_table
 from search_router.benchmark.run_arms import ALONE, FUSED, RunArm, choose_arms
@@ -85,6 +87,9 @@ def run_suite(options: RunOptions) -> tuple[Path, dict[str, Any]]:
         every[arm.name] = [make_row(q, suite.labels.get(q.id, ()), asked.rounds[q.id], asked.ready) for q in questions]
         _write_rows(out / "rows" / f"{_file_name(arm.name)}.jsonl", every[arm.name])
         summaries[arm.name] = summarise_arm(every[arm.name], asked.ready, asked.cold_ms) | {"parity": _parity(asked.ready)}
+    score_graded(
+        {row["id"]: Judged(tuple(row["gains"]), tuple(row["grades"]), tuple(row["met"])) for row in every[FUSED] if "gains" in row}
+    )
     shutil.rmtree(out / HOME / "state" / "cache", ignore_errors=True)
     summary = {
         "place": sidecar | {"config": summaries[FUSED]["config"]},
@@ -92,6 +97,7 @@ def run_suite(options: RunOptions) -> tuple[Path, dict[str, Any]]:
         "arms": summaries,
         **_across(every),
         "emission": check_emission(out),
+        "scorer": scorer_name(),
     }
     summary["failed"] = _faults(summary)
     (out / "place.json").write_text(json.dumps(summary["place"], indent=1), "utf-8")
