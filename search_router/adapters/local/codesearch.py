@@ -20,6 +20,7 @@ from search_router.adapters.local.code_stages import StageTally
 from search_router.adapters.local.code_words import words_of
 from search_router.adapters.local.index_readiness import Readiness, answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import LANGUAGES
+from search_router.adapters.local.named_projects import project_factors
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.adapters.local.vector_index import VectorIndex
