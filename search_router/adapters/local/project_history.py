@@ -35,7 +35,7 @@ class Answer:
     """What one project gave: (committer's time, hit), best first, and what to say about them.
 
     `worth` is the best BM25 of its commits' words, which nothing has where every commit has the word; `changed` whether a change of the
-    asked code was found. Ranks say neither, and projects are compared by them.
+    asked code was found, other than in the first commit. Ranks say neither, and projects are compared by them.
     """
 
     hits: tuple[tuple[int, Hit], ...] = ()
@@ -189,9 +189,11 @@ class ProjectHistory:
         def hits() -> tuple[tuple[int, Hit], ...]:
             return tuple((commits[row].time, _hit(search, project, head, commits[row], score)) for row, score in ranked)
 
-        return Answer(
-            await anyio.to_thread.run_sync(hits), tuple(search.partial), tuple(search.notes), head.sha, search.worth, any(changes)
-        )
+        # The first commit brought in all there was, which tells of no change.
+        oldest = max(search.place, key=search.place.__getitem__, default=None)
+        changed = any(rows.keys() - {oldest} for rows in changes)
+        said = tuple(search.partial), tuple(search.notes)
+        return Answer(await anyio.to_thread.run_sync(hits), *said, head.sha, search.worth, changed)
 
 
 def _hit(search: _Search, project: Project, head: Head, commit: StoredCommit, score: float) -> Hit:
