@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,8 @@ from search_router.benchmark.selection import oracle_gap
 from search_router.config.loader import load_config
 
 ARM_SECONDS: Final = 3600.0
+NO_MEMORY: Final = ("cache.positive_seconds=0", "cache.negative_seconds=0", "enrich.hints=false")
+"""Every question is answered anew, by everybody that the gate picks."""
 ERROR_KEPT: Final = 2000
 
 
@@ -54,6 +57,8 @@ class RunOptions:
     cold: int = 6
     built: Path | None = None
     only: tuple[str, ...] = ()
+    cache: bool = False
+    """Whether answers may come from the cache and hints may leave experts out, as they would for people."""
     score_with_ranx: bool = True
     """Whether ranx, where it is installed, has to agree; it compiles itself for up to minutes when it is first used."""
 
@@ -108,6 +113,13 @@ def run_suite(options: RunOptions) -> tuple[Path, dict[str, Any]]:
     return out, summary
 
 
+def _flags(options: RunOptions, arm: RunArm | None = None) -> tuple[str, ...]:
+    """Flags of every arm, the caller's last; with an arm also the experiment that the router's own benchmark events count for."""
+    alone = () if options.cache else NO_MEMORY
+    name = re.sub(r"[^a-z0-9._-]+", "-", f"bench-{options.run_name or 'run'}-{arm.name}".lower())[:100] if arm else ""
+    return (*alone, *((f"enrich.paper_slug={name}",) if name else ()), *options.flags)
+
+
 def _result_folder(options: RunOptions) -> Path:
     """A new folder; never one that has something in it."""
     name = options.run_name or "run"
@@ -121,7 +133,7 @@ def _result_folder(options: RunOptions) -> Path:
 
 def _arms(options: RunOptions, suite: Suite, out: Path, config_file: Path | None) -> list[RunArm]:
     environ = environment(out / HOME) | ({"SEARCH_ROUTER_CONFIG": str(config_file)} if config_file else {})
-    loaded = load_config(roots=suite.roots(), environ=environ, flags=options.flags)
+    loaded = load_config(roots=suite.roots(), environ=environ, flags=_flags(options))
     return choose_arms(options.arms, loaded.config)
 
 
@@ -132,7 +144,7 @@ def _ask(
         "roots": [str(root) for root in suite.roots()],
         "home": str(out / HOME),
         "config_file": str(config_file) if config_file else "",
-        "arms": [arm.job(options.flags)],
+        "arms": [arm.job(_flags(options, arm))],
         "questions": questions,
         "rounds": options.rounds,
         "cold": options.cold,

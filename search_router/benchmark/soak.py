@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from search_router.benchmark.ask import environment
+from search_router.benchmark.fixture_run import NO_MEMORY
 from search_router.benchmark.mcp_client import Answer, BrokenAnswer, McpClient
 from search_router.benchmark.report import circumstances, write_line, write_table
 from search_router.benchmark.served import http_server, resources_of
@@ -196,6 +197,7 @@ def run(root: Path, seconds: float, step_seconds: float, flags: Sequence[str] = 
     with tempfile.TemporaryDirectory() as name:
         environ = environment(Path(name)) | {key: value for key, value in os.environ.items() if key in ("PYTHONPATH", "VIRTUAL_ENV")}
         store = Path(name) / "state" / "receipts"
+        flags = (*NO_MEMORY, *flags)
         with http_server(root, flags, environ) as (pid, port):
             first = McpClient("127.0.0.1", port)
 
