@@ -1,8 +1,8 @@
 """A suite's questions, asked through the library's own door in a process of its own; started by `fixture_run`.
 
 Reads one JSON job on standard input: {roots, home, arms: [{name, flags, request, rotate}], questions: [[id, request]], rounds, cold}.
-Writes JSON lines for each arm: {arm, ready_ms, files, registry, config} when its indexes are complete; for each of `cold` questions asked
-as the first one of a router that was just opened {arm, cold_ms}; then one {arm, id, round, ms, cpu_ms, answer} a question and round. The
+Writes JSON lines for each arm: {arm, ready_ms, …} when its indexes are complete; one {arm, id, round, ms, cpu_ms, answer} a question and
+round; then {arm, cold_ms, answer} for each of `cold` questions asked as the first one of a router that was just opened. The
 answer is what `search --json` prints, without the envelope. Questions of every class are asked before anything is measured; no answer is
 asked twice in a row, so that with the cache on a second round is what a client would see.
 """
@@ -47,13 +47,8 @@ def load_arm(job: Mapping[str, Any], arm: Mapping[str, Any]) -> LoadedConfig:
 
 
 async def ask_arm(job: Mapping[str, Any], arm: Mapping[str, Any], write: Write) -> None:
-    """Open, make ready, ask everything in every round, write everything."""
+    """Open, make ready, ask everything in every round; then each cold question of a router that was just opened over complete indexes."""
     loaded = load_arm(job, arm)
-    for _, request in job["questions"][: job["cold"]]:
-        async with search_router.open_router(roots=job["roots"], loaded=loaded) as router:
-            started = time.perf_counter()
-            await router.search({**request, **arm["request"]})
-            write({"arm": arm["name"], "cold_ms": (time.perf_counter() - started) * 1000})
     async with search_router.open_router(roots=job["roots"], loaded=loaded) as router:
         started = time.perf_counter()
         await router.catch_up()
@@ -78,6 +73,12 @@ async def ask_arm(job: Mapping[str, Any], arm: Mapping[str, Any], write: Write) 
                 took, used = (time.perf_counter() - started) * 1000, (cpu_seconds() - cpu) * 1000
                 body = answer.model_dump(mode="json", by_alias=True)
                 write({"arm": arm["name"], "id": question_id, "round": number, "ms": took, "cpu_ms": used, "answer": body})
+    for _, request in job["questions"][: job["cold"]]:
+        async with search_router.open_router(roots=job["roots"], loaded=loaded) as router:
+            started = time.perf_counter()
+            answer = await router.search({**request, **arm["request"]})
+            took = (time.perf_counter() - started) * 1000
+            write({"arm": arm["name"], "cold_ms": took, "answer": answer.model_dump(mode="json", by_alias=True)})
 
 
 async def _warm_up(router: search_router.Router) -> None:

@@ -163,6 +163,7 @@ def _ask(
             row = json.loads(line)
             if "answer" in row:
                 log.write(json.dumps(row["answer"]).encode() + b"\n")
+            if "id" in row:
                 asked.rounds[row["id"]].append(row)
             elif "cold_ms" in row:
                 asked.cold_ms.append(row["cold_ms"])

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
+from search_router.benchmark.ask import environment
 from search_router.benchmark.fixture_run import RunOptions, run_suite
 from search_router.benchmark.questions import UnusableData
 from search_router.benchmark.run_arms import choose_arms, known_arms
 from search_router.benchmark.run_compare import compare_runs
-from search_router.benchmark.run_receipts import check_emission
+from search_router.benchmark.run_receipts import HOME, check_emission
 from search_router.benchmark.run_rows import breaches, errors
 from search_router.config.loader import load_config
+from search_router.receipts.log import log_ids, log_path
 from tests.benchmark.small_suite import QUESTIONS, make_suite
 from tests.command_line import run_cli
 
@@ -61,7 +63,7 @@ def test_a_run_keeps_the_four_families_apart_and_everything_it_needs(runs: Path)
         "by_kind": {"empty": "1/1", "huge": "0/0", "injection-shaped": "0/0", "non-ascii": "0/0"},
         "mishandled": [],
     }
-    assert (summary["emission"]["answers"], summary["emission"]["share"]) == (28, 1.0)
+    assert (summary["emission"]["answers"], summary["emission"]["share"]) == (29, 1.0)
     assert (fused["errors"], fused["unstable"]) == ({}, [])
     place = json.loads((folder / "place.json").read_text())
     assert place["run_name"] == "first" and place["config"]["version"].startswith("search-router@")
@@ -108,17 +110,15 @@ def test_a_prior_of_0_and_an_expert_that_is_gone_fail_for_what_they_cost(copies:
 
 
 def test_a_deleted_receipt_fails(copies: Path) -> None:
-    (log,) = [path for path in (copies / "second/home").rglob("*.sqlite*") if path.suffix in (".sqlite", ".sqlite3", ".db")] or [None]
-    assert log is not None
-    with sqlite3.connect(log) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        assert "receipts" in tables, tables
+    paths = load_config(roots=[copies], environ=environment(copies / "second" / HOME)).paths
+    (log,) = log_ids(paths.receipts)
+    with sqlite3.connect(log_path(paths.receipts, log)) as connection:
         connection.execute("DELETE FROM receipts WHERE seq = (SELECT max(seq) FROM receipts)")
     connection.close()
     assert check_emission(copies / "second")["missing"] == 1
     reasons = compare_runs(copies / "first", copies / "second").reasons
     assert [reason.partition(":")[0] for reason in reasons] == ["receipts"]
-    assert "27 of 28" in reasons[0]
+    assert "28 of 29" in reasons[0]
 
 
 @pytest.mark.parametrize(("factor", "gates"), [(1.05, []), (1.15, ["p95"]), (1.25, ["p95", "p99"])])
