@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import warnings
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -81,7 +82,7 @@ JUDGED = st.lists(st.sampled_from((1, 2, 3)), min_size=1, max_size=9).flatmap(
 )
 
 
-def _judged(grades: list[int], order: list[int | None]) -> Judged:
+def _judged(grades: Sequence[int], order: Sequence[int | None]) -> Judged:
     met: list[int | None] = [None] * len(grades)
     gains: list[int] = []
     for rank, number in enumerate(order[:10]):
@@ -110,6 +111,8 @@ def test_the_metrics_agree_with_ir_measures(found: list[Judged]) -> None:
 
 
 @NEEDS_RANX
+@pytest.mark.slow  # it compiles itself when it is first used
+@pytest.mark.timeout(600)
 def test_ranx_has_to_agree() -> None:
     judged = {str(n): _judged([3, 1, 2, 2], order) for n, order in enumerate(([None, 0, 2, None, 1], [3, 2, 1, 0], [None] * 10, [0]))}
     assert score_graded(judged) == {name: score_judged(each) for name, each in judged.items()}
