@@ -83,8 +83,8 @@ def _classes(axes: Any, arm: Mapping[str, Any]) -> None:
         places = [place + (at - 1) * 0.26 for place in range(len(names))]
         bars = axes.bar(places, [group[key] for group in groups], 0.24, label=label, color=colour)
         axes.bar_label(bars, fmt="%.2f", fontsize=7)
-    axes.set_xticks(range(len(names)), [f"{name}\n{group['questions']}" for name, group in zip(names, groups, strict=True)])
-    axes.set_ylim(0, 1.12)
+    axes.set_xticks(range(len(names)), [f"{name}\n{group['questions']}" for name, group in zip(names, groups, strict=True)], fontsize=8)
+    axes.set_ylim(0, 1.2)
     axes.legend(ncols=3, frameon=False, loc="upper left")
 
 
@@ -99,8 +99,15 @@ def _latency(axes: Any, arm: Mapping[str, Any]) -> None:
             axes.plot([cap, cap], [at - 0.38, at + 0.38], color=RED, linewidth=2, label="cap" if at == 0 else None)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)])
     axes.set_xscale("log")
+    for set_formatter in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+        set_formatter(_round_number)
     axes.set_xlabel("ms, warm")
     axes.legend(ncols=4, frameon=False, loc="lower right", bbox_to_anchor=(1, 1))
+
+
+def _round_number(value: float, _: object) -> str:
+    """Only 1, 2 and 5 of each decade, as plain numbers."""
+    return f"{value:g}" if f"{value:.0e}"[0] in "125" else ""
 
 
 def _experts(axes: Any, arm: Mapping[str, Any]) -> None:
