@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from search_router.cli_bench_runs import compare_benchmarks, fixtures, run_benchmark
 from search_router.cli_frame import json_option, run_blocking
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -43,6 +44,11 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group()
 def bench() -> None:
     """Measurements of this machine and this code. Times are milliseconds."""
+
+
+bench.add_command(fixtures)
+bench.add_command(run_benchmark)
+bench.add_command(compare_benchmarks)
 
 
 @bench.command("overhead")
@@ -102,6 +108,22 @@ def bench_load(clients: int, requests: int, as_json: bool) -> None:
     result = load.run(clients, requests)
     print_result(result, as_json)
     sys.exit(0 if not result["errors"] and result["verified"] and result["answers"] == result["receipts"] else 1)
+
+
+@bench.command("soak")
+@click.option("--root", type=FOLDER, default=".", help="A checkout.")
+@click.option("--seconds", type=click.FloatRange(1, 86_400), default=180.0, show_default=True, help="Of the soak; 3600 in full.")
+@click.option("--step-seconds", type=click.FloatRange(0.5, 600), default=10.0, show_default=True, help="Of each step of the ladders.")
+@set_option
+@json_option
+def bench_soak(root: Path, seconds: float, step_seconds: float, flags: Sequence[str], as_json: bool) -> None:
+    """Ladders of 1 to 100 clients over HTTP and stdio, then a soak at half of what it bears. Exit code 1 when one is lost or it drifts."""
+    from search_router.benchmark import soak
+    from search_router.benchmark.report import write_json
+
+    result = soak.run(root, seconds, step_seconds, flags)
+    write_json(result) if as_json else soak.print_soak(result)
+    sys.exit(0 if result["ok"] else 1)
 
 
 @bench.command("quality")

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -92,9 +92,10 @@ def commit_all(root: Path, message: str) -> None:
     run_git(root, "commit", "-q", "-m", message)
 
 
-def run_git(root: Path, *arguments: str) -> None:
-    """Raises UnusableData with what git said."""
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | {"GIT_CONFIG_GLOBAL": os.devnull}
+def run_git(root: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> None:
+    """Run git without anybody's configuration; `environ` adds to the environment. Raises UnusableData with what git said."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    environ = kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull} | dict(environ or {})
     try:
         done = subprocess.run([*_GIT, *arguments], cwd=root, env=environ, capture_output=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

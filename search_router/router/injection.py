@@ -66,7 +66,7 @@ PATTERNS = tuple(
         r"\[/?inst\]|<</?sys>>",
         r"</?(?:antml:\w+|tool_calls?|function_calls?|tool_use|tool_result|tool_response|function_results?|"
         r"invoke\s+name=|system-reminder|system_prompt)\b",
-        r"</?(?:system|assistant|instructions?)>\s*\S.{0,80}?\b(?:you|your|ignore|must|obey)\b",
+        r"</?(?:system|assistant|instructions?)>.{0,80}?\b(?:you|your|ignore|must|obey|delete|remove|run|execute|reveal|send|output)\b",
         r"(?:\A|\n)\s*#{1,4}\s*(?:system|instructions?|human|assistant|user)\b\s*:?\s*(?:\n|you\b)",
         r"(?:\A|\n)\s*(?:system|assistant|human|developer)\s*:\s*(?:you|your|ignore|from now|new|always|never|i am|important)\b",
         r"\{\s*\"(?:name|tool|tool_name|function|recipient_name)\"\s*:\s*\"[^\"]{1,80}\"\s*,\s*\"(?:arguments|"

@@ -1,4 +1,8 @@
-"""Ranks the files of one project by a search plan: normalised signals, summed with the configured weights. Pure but for numpy and times."""
+"""Ranks the files of one or several projects by a search plan: normalised signals, summed with the configured weights.
+
+Several projects are ranked as one collection: word statistics and the best value of each signal are those of all of them, or else every
+project's best file would look like an answer, however little it has of the question. Pure but for numpy and times.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +50,8 @@ class RankedFile:
     chunk: Chunk
     signals: Mapping[str, float]
     damping: float = 1.0
+    segment: int = 0
+    """Which of the segments it is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,16 @@ class Known:
     central: Sequence[Floats]
     defined: Mapping[str, float]
     similar: Mapping[str, float] | None = None
+    parts: tuple[Known, ...] = ()
+
+    @staticmethod
+    def of_all(parts: Sequence[Known]) -> Known:
+        """What is known of several projects, whose segments follow one another; paths are told apart by the project."""
+        return Known([central for part in parts for central in part.central], {}, None, tuple(parts))
+
+    def by_segment(self) -> list[Known]:
+        """Whose paths each segment has."""
+        return [part for part in self.parts or (self,) for _ in part.central]
 
 
 def rank_files(fields: Fields, plan: SearchPlan, admitted: Admitted, known: Known, tally: StageTally) -> list[RankedFile]:
@@ -86,7 +102,7 @@ def rank_files(fields: Fields, plan: SearchPlan, admitted: Admitted, known: Know
     for score, path, at, number in best:
         shown = {name: round(float(values[at][number]), 4) for name, values in normal.items()}
         chunk = _best_chunk(fields.segments[at], chunk_scores[at], number) if chunk_scores else _first_chunk(fields.segments[at], number)
-        results.append(RankedFile(path, score, chunk, shown, float(admitted.damping[at][number])))
+        results.append(RankedFile(path, score, chunk, shown, float(admitted.damping[at][number]), at))
     return results
 
 
@@ -112,9 +128,9 @@ def _signals_of_files(fields: Fields, plan: SearchPlan, known: Known, tally: Sta
                 signals["hint"] = [_hinted(s, plan.hints) for s in segments]
             stage.out += _met(signals, ("stem", "path_cover", "name_cover", "hint"))
     if plan.runs(Stage.DEFINITIONS):
-        signals["definition"] = [_by_path(known.defined, s) for s in segments]
+        signals["definition"] = [_by_path(own.defined, s) for own, s in zip(known.by_segment(), segments, strict=True)]
     if plan.runs(Stage.VECTORS):
-        signals["vector"] = [_by_path(known.similar or {}, s) for s in segments]
+        signals["vector"] = [_by_path(own.similar or {}, s) for own, s in zip(known.by_segment(), segments, strict=True)]
     return signals
 
 

@@ -20,6 +20,7 @@ from search_router.adapters.local.code_stages import StageTally
 from search_router.adapters.local.code_words import words_of
 from search_router.adapters.local.index_readiness import Readiness, answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import LANGUAGES
+from search_router.adapters.local.named_projects import project_factors
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.adapters.local.vector_index import VectorIndex
@@ -79,22 +80,19 @@ class CodeSearchExpert:
             if loading is not None:
                 await asyncio.wait({loading})
         ready.raise_failure()
-        hits: list[tuple[float, Hit]] = []
         behind: list[str] = []
         notes: list[str] = []
         ranked = [project for project in call.projects if project.id not in ready.failures]
         codes = [await self._current(project, until, growing=project.id not in ready.reports) for project in ranked]
         nearest = await asyncio.gather(*(self._similar(project, ready, until, notes, tally) for project in ranked))
-        for project, (code, current), similar in zip(ranked, codes, nearest, strict=True):
-            behind += [] if current else [project.id]
-            hits += self._rank(project, code, plan, similar, tally)
+        behind += [project.id for project, (_, current) in zip(ranked, codes, strict=True) if not current]
+        hits = self._rank(ranked, [code for code, _ in codes], plan, call.sub_query.text, nearest, tally)
         if behind and not hits and len(behind) == len(call.projects) - len(ready.failures):
             raise ExpertError(FailureClass.TIMEOUT, "The index is being built; building goes on.", remedy="Ask again.")
         if not hits:
             ready.raise_doubt(frozenset(LANGUAGES))
-        hits.sort(key=lambda h: (-h[0], h[1].project, h[1].path or ""))
         return ExpertResult(
-            hits=tuple(hit for _, hit in hits[: call.limit]),
+            hits=tuple(hits),
             partial=_partial(ready, behind),
             notes=(*self._notes(ready), *notes),
             server_name="codesearch",
@@ -189,25 +187,48 @@ class CodeSearchExpert:
         return scores
 
     def _rank(
-        self, project: Project, code: ProjectCode, plan: SearchPlan, similar: Mapping[str, float] | None, tally: StageTally
-    ) -> list[tuple[float, Hit]]:
-        table = self._index.table(project)
-        from search_router.adapters.local.code_rank import Known, rank_files  # numpy stays out of the start
+        self,
+        projects: Sequence[Project],
+        codes: Sequence[ProjectCode],
+        plan: SearchPlan,
+        question: str,
+        nearest: Sequence[Mapping[str, float] | None],
+        tally: StageTally,
+    ) -> list[Hit]:
+        """The files of all projects, ranked as one collection."""
+        from search_router.adapters.local.code_rank import Admitted, Known, rank_files  # numpy stays out of the start
         from search_router.adapters.local.code_scope import admit_files
 
-        admitted = admit_files(code, plan, tally)
-        defined = _define(table, plan, tally)
-        known = Known(code.central, {path: value for path, (value, _) in defined.items()}, similar)
-        ranked = rank_files(code.fields, plan, admitted, known, tally)
+        if not projects:
+            return []
+        tables = [self._index.table(project) for project in projects]
+        defined = [_define(table, plan, tally) for table in tables]
+        admitted = [admit_files(code, plan, tally) for code in codes]
+        known = [
+            Known(code.central, {path: value for path, (value, _) in names.items()}, similar)
+            for code, names, similar in zip(codes, defined, nearest, strict=True)
+        ]
+        if len(projects) == 1:
+            fields, whole, everything = codes[0].fields, admitted[0], known[0]
+        else:
+            factors = project_factors(question, projects)
+            fields = type(codes[0].fields)([segment for code in codes for segment in code.segments])
+            masks = [mask for each in admitted for mask in each.mask]
+            damping = [values * factor for each, factor in zip(admitted, factors, strict=True) for values in each.damping]
+            whole, everything = Admitted(masks, damping), Known.of_all(known)
+        owner = [number for number, code in enumerate(codes) for _ in code.segments]
+        ranked = rank_files(fields, plan, whole, everything, tally)
         if self.on_ranked is not None:
-            self.on_ranked(project, ranked)
-        files = ((r, table.get(r.path)) for r in ranked)
-        found: list[tuple[float, Hit]] = []
-        for r, file in files:
+            for number, project in enumerate(projects):
+                self.on_ranked(project, [file for file in ranked if owner[file.segment] == number])
+        found: list[Hit] = []
+        for r in ranked:
+            number = owner[r.segment]
+            file = tables[number].get(r.path)
             if file is not None:
-                named = defined.get(r.path, (0.0, None))[1]
+                named = defined[number].get(r.path, (0.0, None))[1]
                 place = named or _telling_definition(file, r.chunk, plan.words)
-                found.append((r.score, _hit(project.id, file, r, place, exact=named is not None)))
+                found.append(_hit(projects[number].id, file, r, place, exact=named is not None))
         return found
 
     def _notes(self, ready: Readiness) -> tuple[str, ...]:

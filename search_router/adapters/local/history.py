@@ -15,6 +15,7 @@ from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.commit_reader import read_head
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.git import run_git
+from search_router.adapters.local.named_projects import project_factors
 from search_router.adapters.local.project_history import Answer, ProjectHistory
 from search_router.config.schema import HistoryConfig
 from search_router.errors import ExpertError, FailureClass
@@ -118,6 +119,7 @@ def _merge(call: ExpertCall, outcomes: Sequence[Answer | ExpertError]) -> Expert
     if len(errors) == len(outcomes):
         raise next((error for error in errors if not _has_no_git(error)), _no_history(errors))
     several = len(outcomes) > 1
+    shares = _shares(call, outcomes)
     hits: list[tuple[float, int, int, Hit]] = []
     partial: list[str] = []
     notes: list[str] = []
@@ -128,7 +130,7 @@ def _merge(call: ExpertCall, outcomes: Sequence[Answer | ExpertError]) -> Expert
         if isinstance(outcome, ExpertError):
             (notes if _has_no_git(outcome) else partial).append(name + outcome.message)
             continue
-        hits += [(-(hit.native_score or 0.0), -time, index, hit) for time, hit in outcome.hits]
+        hits += [(-(hit.native_score or 0.0) * shares[index], -time, index, hit) for time, hit in outcome.hits]
         partial += [name + sentence for sentence in outcome.partial]
         notes += [name + sentence for sentence in outcome.notes]
         heads += [outcome.head] if outcome.head else []
@@ -141,6 +143,16 @@ def _merge(call: ExpertCall, outcomes: Sequence[Answer | ExpertError]) -> Expert
         index_commit=heads[0] if len(outcomes) == 1 and heads else None,
         settled=settled,
     )
+
+
+def _shares(call: ExpertCall, outcomes: Sequence[Answer | ExpertError]) -> list[float]:
+    """What a project's ranks are worth beside the other projects': its best words' share of the best ones' of all, unless it has the asked
+    change itself; and less where the question names another project. The only commit of a project is no answer by being its best."""
+    factors = project_factors(call.sub_query.text, call.projects)
+    worths = [outcome.worth if isinstance(outcome, Answer) else 0.0 for outcome in outcomes]
+    top = max(worths, default=0.0)
+    told = [1.0 if top <= 0 or (isinstance(o, Answer) and o.changed) else worth / top for o, worth in zip(outcomes, worths, strict=True)]
+    return [share * factor for share, factor in zip(told, factors, strict=True)]
 
 
 def _has_no_git(error: ExpertError) -> bool:

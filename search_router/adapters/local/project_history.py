@@ -32,13 +32,19 @@ MAX_PATHS = 100
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one project gave: (committer's time, hit), best first, and what to say about them."""
+    """What one project gave: (committer's time, hit), best first, and what to say about them.
+
+    `worth` is the best BM25 of its commits' words, which nothing has where every commit has the word; `changed` whether a change of the
+    asked code was found, other than in the first commit. Ranks say neither, and projects are compared by them.
+    """
 
     hits: tuple[tuple[int, Hit], ...] = ()
     partial: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     head: str | None = None
     settled: bool = True
+    worth: float = 0.0
+    changed: bool = False
 
 
 @dataclass(slots=True)
@@ -49,6 +55,7 @@ class _Search:
     place: Mapping[int, int]
     aspect: Aspect = Aspect.CHANGED
     messages: list[int] = field(default_factory=list[int])
+    worth: float = 0.0
     files: set[int] = field(default_factory=set[int])
     scans: list[Scan] = field(default_factory=list[Scan])
     partial: list[str] = field(default_factory=list[str])
@@ -115,6 +122,7 @@ class ProjectHistory:
                 search.notes.append("the words of changes are still being read; asked again, more is found")
                 search.settled = False
             search.notes += [reader.summary_note] if reader.summary_note else []
+        search.worth = max(worth.values(), default=0.0)
         search.messages = sorted(worth, key=lambda row: (-worth[row], search.place[row]))[:LIST_LENGTH]
         if call.intent is Intent.HISTORY:
             await self._search_changes(search, head, call, until)
@@ -184,7 +192,11 @@ class ProjectHistory:
         def hits() -> tuple[tuple[int, Hit], ...]:
             return tuple((commits[row].time, _hit(search, project, head, commits[row], score)) for row, score in ranked)
 
-        return Answer(await anyio.to_thread.run_sync(hits), tuple(search.partial), tuple(search.notes), head.sha, search.settled)
+        # The first commit brought in all there was, which tells of no change.
+        oldest = max(search.place, key=search.place.__getitem__, default=None)
+        changed = any(rows.keys() - {oldest} for rows in changes)
+        said = tuple(search.partial), tuple(search.notes)
+        return Answer(await anyio.to_thread.run_sync(hits), *said, head.sha, search.settled, search.worth, changed)
 
 
 def _hit(search: _Search, project: Project, head: Head, commit: StoredCommit, score: float) -> Hit:

@@ -47,6 +47,14 @@ TYPED: tuple[Rule, ...] = (
         500,
         rf" {KINDS} (?:called |named )?{NAME} | {NAME} (?:\S+ ){{0,2}}?{KINDS} ",
     ),
+    # one word in capitals is a name when its definition is what is asked for: `definition of Settings`
+    rule(
+        "typed-symbol.capitalised",
+        700,
+        r"\b(?:definition|declaration|implementation|signature) of (?:the )?(?:(?:class|type|struct|function|constant) )?"
+        r"[A-Z][A-Za-z]{2,}[?. ]*\Z",
+        "text",
+    ),
     named(
         "typed-symbol.find",
         350,

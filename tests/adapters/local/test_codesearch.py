@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -207,3 +208,22 @@ def test_closing_leaves_no_task_and_no_thread(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     assert asyncio.run(run()) == set()
     assert set(threading.enumerate()) <= before
+
+
+async def test_the_best_file_of_a_project_is_no_answer_by_being_its_best(
+    expert: CodeSearchExpert, project: Project, tmp_path: Path
+) -> None:
+    ledger = {
+        "ledger.py": "def balance(entries):\n    '''The sum after an error.'''\n    return sum(entries)\n",
+        "main.py": "import ledger\n",
+    }
+    others = [Project(name, make_repository(tmp_path / name, ledger), "git") for name in ("bank", "abacus")]
+    words = "how are failed requests sent again after an error"
+    call = ask(project, words)
+    result = await expert.search(replace(call, projects=(*others, project)))
+    found = [(hit.project, hit.path, hit.native_score or 0.0) for hit in result.hits]
+    assert found[0][:2] == ("shop", "net/retry.py")
+    assert all(score < 0.5 * found[0][2] for name, _, score in found if name != "shop")
+    named = await expert.search(replace(call, projects=(*others, project), sub_query=replace(call.sub_query, text=f"{words}, in bank")))
+    scores = {hit.project: hit.native_score or 0.0 for hit in reversed(named.hits)}
+    assert scores["bank"] > scores["abacus"]

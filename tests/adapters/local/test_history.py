@@ -578,3 +578,15 @@ async def test_a_commit_is_found_by_what_it_changed_where_its_message_says_nothi
             if not any("still being read" in note for note in result.notes):
                 break
     assert subjects(result) == ["wip"]
+
+
+async def test_the_only_commit_of_a_project_is_no_answer_by_being_its_best(make: Make, repository: Repository, tmp_path: Path) -> None:
+    repository.commit("Start", {"sails.py": "hoist = 1\n"})
+    repository.commit("Reef the sails before the storm", {"sails.py": "reef = 1\n"})
+    repository.commit("Paint the hull")
+    single = Repository(tmp_path / "single")
+    single.commit("Import of everything about the storm", {"storm.py": "storm = 'before the sails'\n"})
+    result = await make().search(call_for("which commit was about the sails before the storm", single.root, repository.root))
+    assert subjects(result)[0] == "Reef the sails before the storm"
+    named = await make().search(call_for("which commit of single was about sails", single.root, repository.root))
+    assert {hit.project for hit in named.hits} == {"single", "work"}
