@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from search_router.benchmark.ask import NOTHING_REMEMBERED
 from search_router.benchmark.corpus import Corpus, make_corpus
 from search_router.benchmark.index_changes import measure_saves, measure_switches
 from search_router.benchmark.mcp_client import McpClient
@@ -47,7 +48,7 @@ def _one_size(sources: Sequence[Path], lines: int, flags: Sequence[str], saves: 
         config = folder / "user.toml"
         config.touch()
         kept = {key: value for key, value in os.environ.items() if not key.startswith("SEARCH_ROUTER")}
-        environ = kept | {"SEARCH_ROUTER_HOME": str(folder / "home"), "SEARCH_ROUTER_CONFIG": str(config)}
+        environ = kept | NOTHING_REMEMBERED | {"SEARCH_ROUTER_HOME": str(folder / "home"), "SEARCH_ROUTER_CONFIG": str(config)}
         with http_server(corpus.root, flags, environ) as (pid, port):
             built = asyncio.run(_build(pid, port))
             asked = asyncio.run(_questions(pid, port, corpus))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import anyio
 
+from search_router.benchmark.ask import NOTHING_REMEMBERED
 from search_router.benchmark.timing import summarise
 from search_router.router.service import Router, open_router
 from search_router.schema import ExpertStatus
@@ -83,7 +84,11 @@ async def wait_until_warm(router: Router) -> float:
 
 async def measure(root: Path, count: int, seed: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as home:
-        environ = {"SEARCH_ROUTER_HOME": home, "PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", home)}
+        environ = NOTHING_REMEMBERED | {
+            "SEARCH_ROUTER_HOME": home,
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": os.environ.get("HOME", home),
+        }
         async with open_router(roots=[root], flags=FLAGS, environ=environ) as router:
             cold = await wait_until_warm(router)
             questions = make_questions(await sample_names(router, count, seed))
