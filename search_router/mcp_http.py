@@ -18,6 +18,7 @@ from mcp.server.streamable_http import EventStore
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -85,6 +86,11 @@ class Console(NamedTuple):
     login: str
     admits: Callable[[Scope], bool]
     guard: Callable[[ASGIApp], ASGIApp]
+    """Around what was admitted."""
+    dress: Callable[[ASGIApp], ASGIApp]
+    """Around everything, refusals too."""
+    explain: Callable[[Request, Exception], Response]
+    """The answer to a path that is not there, or not with this method."""
 
 
 class CallerGuard:
@@ -116,17 +122,27 @@ class TokenGuard:
         if is_open or self._knows(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
-        if console is not None and scope["method"] == "GET" and scope["path"].startswith(console.pages):
+        if console is not None and scope["method"] in ("GET", "HEAD") and _is_page(scope["path"], console.pages):
             await RedirectResponse(console.login, status_code=303)(scope, receive, send)
             return
         challenge = {"WWW-Authenticate": 'Bearer realm="search-router"'}
-        body = {"error": "unauthorized", "remedy": "Send the header 'Authorization: Bearer TOKEN' with the configured token."}
+        said = "The bearer token is missing or wrong."
+        body = {
+            "error": "unauthorized",
+            "message": said,
+            "remedy": "Send the header 'Authorization: Bearer TOKEN' with the configured token.",
+        }
         await JSONResponse(body, status_code=401, headers=challenge)(scope, receive, send)
 
     def _knows(self, headers: Headers) -> bool:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         given = hashlib.sha256(token.strip().encode("latin-1")).digest()
         return hmac.compare_digest(given, self._digest) and scheme.lower() == "bearer"
+
+
+def _is_page(path: str, pages: tuple[str, ...]) -> bool:
+    """Whether a person looks there, who is better sent to the login than refused."""
+    return path.startswith(pages) or (path == "/" and bool(pages))
 
 
 class _SseDoor:
@@ -190,9 +206,12 @@ def mount_server(
         app.add_middleware(DepartureWatch)
     app.add_middleware(BodyClock, seconds=http.body_timeout_ms / 1000, max_bytes=http.max_body_bytes)
     if console is not None:
+        app.add_exception_handler(HTTPException, console.explain)
         app.add_middleware(console.guard)
     if token:
         app.add_middleware(TokenGuard, token=token, console=console)
     app.add_middleware(CallerGuard, settings=callers)
+    if console is not None:
+        app.add_middleware(console.dress)
     app.add_middleware(EarlyLeave)
     return app

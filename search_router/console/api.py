@@ -16,18 +16,28 @@ from starlette.routing import Route
 
 from search_router import __version__
 from search_router.answers import ExperimentAnswer
-from search_router.console.readings import Readings, ReceiptFilter
-from search_router.console.records import Configuration, Experts, Overview, ReceiptPage, ReceiptView, Refusal, Repositories
+from search_router.console.readings import Readings
+from search_router.console.receipt_list import ReceiptFilter
+from search_router.console.records import (
+    Comparison,
+    Configuration,
+    Experts,
+    Overview,
+    ReceiptPage,
+    ReceiptView,
+    Refusal,
+    Repositories,
+    Slugs,
+)
+from search_router.console.shown import RECEIPT_ID
 from search_router.errors import ReceiptNotFound, SearchRouterError
 from search_router.schema import Answer, Intent, SearchRequest, Status
 from search_router.wire_text import encodable_json
 
+API: Final = "/api/"
 OPENAPI_PATH: Final = "/api/openapi.json"
-RECEIPT_ID: Final = "[0-9a-f]{12}:[1-9][0-9]{0,17}"
 WORD: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 NUMBER: Final = "[1-9][0-9]{0,2}"
-
-
 MAX_BODY: Final = 64 * 1024
 
 
@@ -47,6 +57,7 @@ class Parameter:
     pattern: str
     about: str
     place: Literal["query", "path"] = "query"
+    required: bool = False
 
 
 Call = Callable[[Readings, Mapping[str, str], Any], Awaitable[BaseModel]]
@@ -97,6 +108,14 @@ async def _experiment(readings: Readings, values: Mapping[str, str], _: Any) -> 
     return await readings.experiment(values.get("paper_slug"))
 
 
+async def _slugs(readings: Readings, _: Mapping[str, str], __: Any) -> BaseModel:
+    return await readings.slugs()
+
+
+async def _compare(readings: Readings, values: Mapping[str, str], _: Any) -> BaseModel:
+    return await readings.compare(values.get("paper_slug"), values["a"], values["b"])
+
+
 async def _configuration(readings: Readings, _: Mapping[str, str], __: Any) -> BaseModel:
     return readings.configuration()
 
@@ -112,6 +131,11 @@ FILTERS: Final = (
     Parameter("operation", "[a-z_]{1,40}", "only receipts of this operation, such as search or fetch"),
     Parameter("expert", WORD, "only receipts of requests that asked this expert"),
     Parameter("before", RECEIPT_ID, "only what is older than this receipt"),
+)
+SLUG: Final = Parameter("paper_slug", "[a-z0-9][a-z0-9._-]{0,99}", "which experiment; without it the configured one")
+COMPARED: Final = (
+    Parameter("a", "[0-9a-f]{8,64}", "the beginning of a configuration's hash", required=True),
+    Parameter("b", "[0-9a-f]{8,64}", "the beginning of the other's", required=True),
 )
 ENDPOINTS: Final = (
     Endpoint("/api/overview", "The newest requests in numbers.", Overview, _overview),
@@ -136,7 +160,15 @@ ENDPOINTS: Final = (
         "What the benchmark events of one paper slug add up to; without a slug of the configured one.",
         ExperimentAnswer,
         _experiment,
-        (Parameter("paper_slug", "[a-z0-9][a-z0-9._-]{0,99}", "which experiment"),),
+        (SLUG,),
+    ),
+    Endpoint("/api/experiments/slugs", "Every experiment that has events, most recent first.", Slugs, _slugs),
+    Endpoint(
+        "/api/experiments/comparison",
+        "Two configurations of one experiment, arm by arm.",
+        Comparison,
+        _compare,
+        (SLUG, *COMPARED),
     ),
     Endpoint("/api/config", "Every effective value and the layer that set it.", Configuration, _configuration),
     Endpoint("/api/search", "Ask a question, as the tool search_knowledge does. Leaves a receipt.", Answer, _search, body=SearchRequest),
@@ -175,7 +207,7 @@ def read_parameters(parameters: Sequence[Parameter], request: Request) -> dict[s
     """The parameters that were given, each once and in its form. Empty ones of the query count as not given.
 
     Raises:
-        BadParameter: an unknown name, a name given twice, or a value of another form.
+        BadParameter: an unknown name, a name given twice or missing, or a value of another form.
     """
     known = {p.name: p for p in parameters}
     given = [(k, v) for k, v in request.query_params.multi_items() if v]
@@ -189,6 +221,8 @@ def read_parameters(parameters: Sequence[Parameter], request: Request) -> dict[s
         if re.fullmatch(known[name].pattern, value) is None:
             raise BadParameter(f"{name} must look like {known[name].pattern}: {value[:80]!r} does not.")
         values[name] = value
+    if missing := [p.name for p in parameters if p.required and p.name not in values]:
+        raise BadParameter(f"{missing[0]} is missing.")
     return values
 
 
@@ -251,6 +285,8 @@ def openapi() -> dict[str, Any]:
                         ("503", "It cannot be read at the moment."),
                     )
                 },
+                "403": _text("The Origin is foreign."),
+                "421": _text("The Host is foreign."),
             },
         }
         if endpoint.body is not None:
@@ -273,10 +309,14 @@ def _describe(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name,
         "in": parameter.place,
-        "required": parameter.place == "path",
+        "required": parameter.required or parameter.place == "path",
         "description": parameter.about,
         "schema": schema,
     }
+
+
+def _text(about: str) -> dict[str, Any]:
+    return {"description": about, "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
 def _content(about: str, schema: Mapping[str, Any]) -> dict[str, Any]:

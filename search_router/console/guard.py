@@ -1,8 +1,9 @@
-"""What every page and every API answer carries, and how many a second there may be."""
+"""What every page and every API answer carries, and how many a minute one caller may have."""
 
 from __future__ import annotations
 
 import math
+import time
 from typing import Final
 
 from limits import RateLimitItemPerMinute
@@ -28,36 +29,40 @@ LOGINS_A_MINUTE: Final = 10
 
 
 class Limiter:
-    """A moving window over the last minute, for one purpose."""
+    """A moving window over the last minute for every caller, for one purpose."""
 
     def __init__(self, a_minute: int) -> None:
         self._item = RateLimitItemPerMinute(a_minute)
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
-    def admits(self) -> bool:
-        """Whether one more is within the limit; it is counted."""
-        return self._limiter.hit(self._item, "all")
+    def admits(self, caller: str) -> bool:
+        """Whether one more of this caller is within the limit; it is counted."""
+        return self._limiter.hit(self._item, caller)
 
-    def retry_after(self) -> int:
+    def retry_after(self, caller: str) -> int:
         """Seconds until the next one may be admitted, at least 1."""
-        import time
-
-        return max(1, math.ceil(self._limiter.get_window_stats(self._item, "all").reset_time - time.time()))
+        return max(1, math.ceil(self._limiter.get_window_stats(self._item, caller).reset_time - time.time()))
 
 
-class ConsoleGuard:
-    """Adds HEADERS to what is below one of `prefixes`, and refuses (429) what comes too fast."""
+def caller_of(scope: Scope) -> str:
+    """The address that a request comes from."""
+    client: tuple[str, int] | None = scope.get("client")
+    return client[0] if client else "nobody"
+
+
+def is_console(scope: Scope, prefixes: tuple[str, ...]) -> bool:
+    """Whether a request is for what is below one of `prefixes`, or for the front page."""
+    return scope["type"] == "http" and (scope["path"] == "/" or scope["path"].startswith(prefixes))
+
+
+class HeaderGuard:
+    """Adds HEADERS to every answer for the console, whoever gives it: the outermost, so that refusals have them too."""
 
     def __init__(self, app: ASGIApp, prefixes: tuple[str, ...]) -> None:
         self._app = app
         self._prefixes = prefixes
-        self._limiter = Limiter(A_MINUTE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(self._prefixes):
-            await self._app(scope, receive, send)
-            return
-
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -65,9 +70,21 @@ class ConsoleGuard:
                     headers.setdefault(name, value)
             await send(message)
 
-        if not self._limiter.admits():
+        await self._app(scope, receive, send_guarded if is_console(scope, self._prefixes) else send)
+
+
+class RateGuard:
+    """Refuses (429) what comes too fast from one address."""
+
+    def __init__(self, app: ASGIApp, prefixes: tuple[str, ...]) -> None:
+        self._app = app
+        self._prefixes = prefixes
+        self._limiter = Limiter(A_MINUTE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if is_console(scope, self._prefixes) and not self._limiter.admits(caller_of(scope)):
             body = {"error": "too-many-requests", "message": f"More than {A_MINUTE} a minute.", "remedy": "Wait and try again."}
-            refusal = JSONResponse(body, status_code=429, headers={"Retry-After": str(self._limiter.retry_after())})
-            await refusal(scope, receive, send_guarded)
+            after = str(self._limiter.retry_after(caller_of(scope)))
+            await JSONResponse(body, status_code=429, headers={"Retry-After": after})(scope, receive, send)
             return
-        await self._app(scope, receive, send_guarded)
+        await self._app(scope, receive, send)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -16,10 +17,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from search_router import __version__
+from search_router.answers import ExperimentArm, RegisteredExpert
 from search_router.console import charts
 from search_router.console.api import (
+    COMPARED,
     FILTERS,
-    RECEIPT_ID,
+    SLUG,
     BadParameter,
     Parameter,
     TooLarge,
@@ -28,10 +31,12 @@ from search_router.console.api import (
     receipt_filter,
     status_of,
 )
-from search_router.console.guard import LOGINS_A_MINUTE, Limiter
-from search_router.console.readings import BUCKETS_MS, Readings
-from search_router.console.records import Distribution, ReceiptView
+from search_router.console.guard import LOGINS_A_MINUTE, Limiter, caller_of
+from search_router.console.numbers import BUCKETS_MS
+from search_router.console.readings import Readings
+from search_router.console.records import Comparison, Distribution
 from search_router.console.session import COOKIE, SECONDS, Sessions
+from search_router.console.shown import RECEIPT_ID, Shown, show_predicate
 from search_router.errors import SearchRouterError
 from search_router.schema import Intent, Status
 from search_router.wire_text import encodable
@@ -51,7 +56,8 @@ NAVIGATION: Final = (
     ("/console/configuration", "Configuration"),
 )
 _RECEIPT: Final = (Parameter("receipt_id", RECEIPT_ID, "", "path"),)
-_SLUG: Final = (Parameter("paper_slug", "[a-z0-9][a-z0-9._-]{0,99}", ""),)
+_EXPERIMENT: Final = (SLUG, *(replace(p, required=False) for p in COMPARED))
+STATEMENT_CHARACTERS: Final = 200_000
 FORM: Final = "application/x-www-form-urlencoded"
 SUMMED: Final = frozenset({"fanout"})
 """Stages that are the expert calls, which the timeline shows one by one."""
@@ -71,12 +77,26 @@ def duration(milliseconds: float | None) -> str:
     return f"{milliseconds / 1000:.2f} s" if milliseconds >= 1000 else f"{milliseconds:.1f} ms"
 
 
+def percent(part: int, whole: int) -> str:
+    """A share with one decimal."""
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
 def size(count: int) -> str:
     """Bytes in a readable unit."""
     for unit, of in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= of:
             return f"{count / of:.1f} {unit}"
     return f"{count} B"
+
+
+def next_try(expert: RegisteredExpert, read_us: int) -> int | None:
+    """When a suspended expert is tried again, as Unix microseconds; None for one that is not suspended."""
+    try:
+        left = float(expert.details["next_try_in_s"])
+    except (KeyError, ValueError):
+        return None
+    return read_us + round(left * 1e6) if 0 < left < 1e6 else None
 
 
 def distribution_chart(distribution: Distribution) -> Markup:
@@ -86,35 +106,42 @@ def distribution_chart(distribution: Distribution) -> Markup:
     return Markup(charts.bars([b.count for b in distribution.buckets], labels, encodable(title)))  # noqa: S704 - charts escape
 
 
-def receipt_timeline(view: ReceiptView) -> Markup:
+def receipt_timeline(shown: Shown) -> Markup:
     """The fan-out of one request: its stages one after the other, and the expert calls side by side where the fan-out stands."""
-    predicate: Any = view.statement["predicate"]
     spans: list[charts.Span] = []
     at = 0.0
-    calls = [e for e in predicate.get("experts", ()) if e.get("latency_us")]
-    for stage in predicate.get("stages", ()):
-        took = stage["time_us"] / 1000
-        if "." in stage["stage"]:
+    for stage in shown.stages:
+        if "." in stage.name:
             continue  # inside an expert's own call
-        if stage["stage"] in SUMMED:
+        took = stage.time_us / 1000
+        if stage.name in SUMMED:
             spans += [
-                charts.Span(e["expert"], at, e["latency_us"] / 1000, e["status"], f"{e['status']}, {e['latency_us']} µs: {e['reason']}")
-                for e in calls
+                charts.Span(e.expert, at, e.latency_us / 1000, e.status, f"{e.expert} {e.status}, {e.latency_us} µs: {e.reason}")
+                for e in shown.asked
+                if e.latency_us
             ]
-        elif stage["active"]:
-            spans.append(charts.Span(stage["stage"], at, took, "stage", f"{took:g} ms, {stage['in']} in, {stage['out']} out"))
+        elif stage.active:
+            spans.append(charts.Span(stage.name, at, took, "stage", f"{stage.name} {took:g} ms, {stage.came_in} in, {stage.went_out} out"))
         at += took
     whole = max([at, *(s.begin_ms + s.took_ms for s in spans)], default=1.0)
     return Markup(charts.timeline(spans, whole, "Timeline of the request"))  # noqa: S704 - charts escape
 
 
 def make_templates() -> jinja2.Environment:
-    """The templates, escaping on; receipts of other operations lack fields, and those are empty."""
+    """The templates, escaping on; a name that is not there is a mistake of ours and fails."""
     loader = jinja2.PackageLoader("search_router.console", "templates")
-    made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.ChainableUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(clock=clock, duration=duration, size=size, chart=distribution_chart, text=encodable)  # pyright: ignore[reportUnknownMemberType]
-    made.globals.update(navigation=NAVIGATION, version=__version__, style=STYLE, login_path=LOGIN)  # pyright: ignore[reportUnknownMemberType]
+    made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters.update(clock=clock, duration=duration, size=size, chart=distribution_chart, text=encodable, percent=percent)  # pyright: ignore[reportUnknownMemberType]
+    made.globals.update(navigation=NAVIGATION, version=__version__, style=STYLE, login_path=LOGIN, next_try=next_try)  # pyright: ignore[reportUnknownMemberType]
     return made
+
+
+def _pairs(compared: Comparison | None) -> list[tuple[str, ExperimentArm | None, ExperimentArm | None]]:
+    """(arm, its numbers with A, with B), the router first."""
+    if compared is None:
+        return []
+    a, b = ({arm.arm: arm for arm in arms} for arms in (compared.arms_a, compared.arms_b))
+    return [(name, a.get(name), b.get(name)) for name in dict.fromkeys([*a, *b])]
 
 
 class Pages:
@@ -138,7 +165,7 @@ class Pages:
             Route("/console/receipts/{receipt_id}/envelope.json", self._envelope, methods=["GET"]),
             self._page("/console/experts", "experts", self._experts),
             self._page("/console/repositories", "repositories", self._repositories),
-            self._page("/console/experiments", "experiments", self._experiments, _SLUG),
+            self._page("/console/experiments", "experiments", self._experiments, _EXPERIMENT),
             self._page("/console/configuration", "configuration", self._configuration),
             self._page("/console/search", "search", self._blank_search),
             Route("/console/search", self._search, methods=["POST"]),
@@ -189,21 +216,22 @@ class Pages:
 
     async def _receipt(self, values: Mapping[str, str]) -> dict[str, Any]:
         view = await self._readings.receipt(values["receipt_id"])
-        predicate: Any = view.statement["predicate"]
-        shown = json.dumps(view.statement, indent=1, ensure_ascii=False)
-        return {"view": view, "predicate": predicate, "timeline": receipt_timeline(view), "statement": shown}
+        shown = show_predicate(view.statement.get("predicate"))
+        statement = json.dumps(view.statement, indent=1, ensure_ascii=False)
+        cut = len(statement) > STATEMENT_CHARACTERS
+        told = {"view": view, "shown": shown, "timeline": receipt_timeline(shown), "statement": statement[:STATEMENT_CHARACTERS]}
+        return {**told, "cut": cut}
 
     async def _envelope(self, request: Request) -> Response:
         try:
             values = read_parameters(_RECEIPT, request)
-            view = await self._readings.receipt(values["receipt_id"])
+            envelope = await self._readings.envelope(values["receipt_id"])
         except BadParameter as error:
             return self._not_understood(request, error)
         except SearchRouterError as error:
             return self._failed(request, error)
-        name = f"receipt-{view.log}-{view.seq}.dsse.json"
-        body = json.dumps(view.envelope, ensure_ascii=False, indent=1).encode()
-        return Response(body, media_type="application/json", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+        name = f"receipt-{values['receipt_id'].replace(':', '-')}.dsse.json"
+        return Response(envelope, media_type="application/json", headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
     async def _experts(self, _: Mapping[str, str]) -> dict[str, Any]:
         return {"told": await self._readings.experts()}
@@ -212,35 +240,55 @@ class Pages:
         return {"told": await self._readings.repositories()}
 
     async def _experiments(self, values: Mapping[str, str]) -> dict[str, Any]:
-        told = await self._readings.experiment(values.get("paper_slug"))
-        p95 = charts.bars([a.p95_ms for a in told.arms], [a.arm for a in told.arms], "95th percentile of each arm in milliseconds")
-        return {"told": told, "chart": Markup(p95)}  # noqa: S704 - charts escape
+        slug, a, b = values.get("paper_slug"), values.get("a"), values.get("b")
+        told = await self._readings.experiment(slug)
+        p95 = charts.bars([x.p95_ms for x in told.arms], [x.arm for x in told.arms], "95th percentile of each arm in milliseconds")
+        compared = await self._readings.compare(slug, a, b) if a and b else None
+        return {
+            "told": told,
+            "slugs": (await self._readings.slugs()).slugs,
+            "pairs": _pairs(compared),
+            "a": a or "",
+            "b": b or "",
+            "chart": Markup(p95),  # noqa: S704 - charts escape
+        }
 
     async def _configuration(self, _: Mapping[str, str]) -> dict[str, Any]:
         return {"told": self._readings.configuration()}
 
     async def _blank_search(self, _: Mapping[str, str]) -> dict[str, Any]:
-        return {"question": "", "answer": None, "text": ""}
+        return self._asked({})
+
+    def _asked(self, form: Mapping[str, str]) -> dict[str, Any]:
+        """The search form as it was sent, without an answer."""
+        chosen = {name: form.get(name, "") for name in ("question", "intent", "project", "limit")}
+        return {**chosen, "intents": [i.value for i in Intent], "projects": self._readings.project_ids, "answer": None, "text": ""}
 
     async def _search(self, request: Request) -> Response:
         form = await self._form(request)
         if form is None:
             return self._forged(request)
-        question = form.get("question", "")
+        raw: dict[str, Any] = {"question": form.get("question", "")}
+        if form.get("intent"):
+            raw["intent"] = form["intent"]
+        if form.get("project"):
+            raw["scope"] = {"project": form["project"]}
+        if limit := form.get("limit"):
+            raw["limit"] = int(limit) if limit.isascii() and limit.isdecimal() and len(limit) < 10 else limit
         try:
-            answer, text = await self._readings.search({"question": question})
+            answer, text = await self._readings.search(raw)
         except SearchRouterError as error:
             return self._failed(request, error)
-        return self._render(request, "search", {"question": question, "answer": answer, "text": text})
+        return self._render(request, "search", {**self._asked(form), "answer": answer, "text": text})
 
     async def _login(self, request: Request) -> Response:
         if not self._sessions.login_needed:
             return RedirectResponse(HOME, status_code=303)
         if request.method == "GET":
             return self._render(request, "login", {"wrong": ""})
-        if not self._logins.admits():
+        if not self._logins.admits(caller_of(request.scope)):
             refusal = self._render(request, "login", {"wrong": f"More than {LOGINS_A_MINUTE} tries a minute. Wait and try again."}, 429)
-            refusal.headers["Retry-After"] = str(self._logins.retry_after())
+            refusal.headers["Retry-After"] = str(self._logins.retry_after(caller_of(request.scope)))
             return refusal
         form = await self._form(request)
         if form is None:
@@ -255,8 +303,9 @@ class Pages:
     async def _logout(self, request: Request) -> Response:
         if await self._form(request) is None:
             return self._forged(request)
+        self._sessions.end(request.headers)
         answer = RedirectResponse(LOGIN, status_code=303)
-        answer.delete_cookie(COOKIE)
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
     async def _form(self, request: Request) -> dict[str, str] | None:
@@ -274,6 +323,10 @@ class Pages:
         """A page about an error of the house."""
         told = {"title": error.code, "message": error.message, "remedy": error.remedy}
         return self._render(request, "problem", told, status_of(error))
+
+    def problem(self, request: Request, status: int, title: str, message: str) -> Response:
+        """A page about a request that no page takes."""
+        return self._render(request, "problem", {"title": title, "message": message, "remedy": ""}, status)
 
     def _not_understood(self, request: Request, error: BadParameter) -> Response:
         return self._render(request, "problem", {"title": "Not understood", "message": str(error), "remedy": ""}, 400)

@@ -6,159 +6,86 @@ A principal with a token sees the requests of that token alone; `local` is who o
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 import statistics
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import anyio.to_thread
 
 from search_router import __version__
-from search_router.answers import ExperimentAnswer
+from search_router.answers import ExperimentAnswer, RegistryAnswer
 from search_router.config.loader import explain
+from search_router.console import events_reading as events
+from search_router.console.numbers import Event, counts, distributions, per_hour
+from search_router.console.receipt_list import ReceiptFilter, ReceiptList, count_all, count_there, not_found, statement_of
 from search_router.console.records import (
-    Bucket,
+    Comparison,
     Configuration,
-    Count,
-    Distribution,
     Experts,
-    LeftOutFile,
     Overview,
     ReceiptPage,
-    ReceiptRow,
     ReceiptView,
+    ReportedOutcome,
     Repositories,
-    RepositoryIndex,
     SetValue,
+    Slugs,
     Verdict,
 )
+from search_router.console.remembered import Remembered
+from search_router.console.repository_reading import tell_repositories
+from search_router.console.shown import members
 from search_router.errors import ReceiptNotFound
-from search_router.receipts.log import log_ids, log_path
 from search_router.receipts.reading import Receipt, ReceiptReader
 from search_router.router import checking
-from search_router.router.enrich.database import FILE_NAME, EnrichUnavailable, open_for_reading
+from search_router.router.enrich.database import FILE_NAME, EnrichUnavailable
 from search_router.router.index_life import IndexKeeper, IndexStatus
 from search_router.router.service import Router
 from search_router.schema import Answer, ExpertStatus
 
 LOCAL: Final = "local"
-WINDOW: Final = 2_000
-"""Requests that the overview looks at."""
-ROWS_A_REQUEST: Final = 8
-LOOKED_AT: Final = 2_000
-"""Receipts that one page of a filtered list reads at most."""
-AT_ONCE: Final = 200
-SHOWN_FILES: Final = 200
-HOUR_US: Final = 3_600 * 1_000_000
-BUCKETS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 FINE: Final = frozenset({ExpertStatus.OK.value, ExpertStatus.EMPTY.value})
 REPOSITORIES_SECONDS: Final = 10.0
 """How long a comparison with the work trees is shown again: it reads every file that changed."""
-
-
-class _Event(NamedTuple):
-    time_us: int
-    kind: str
-    operation: str
-    arm: str
-    intent: str
-    status: str
-    latency_ms: float
-    receipt: str
-
-
-class ReceiptFilter(NamedTuple):
-    """Which receipts a list shows; None is any."""
-
-    status: str | None = None
-    intent: str | None = None
-    operation: str | None = None
-    expert: str | None = None
-
-    def admits(self, receipt: Receipt, predicate: Mapping[str, Any]) -> bool:
-        """Whether the list has this one."""
-        return (
-            self.status in (None, receipt.status)
-            and self.intent in (None, receipt.intent)
-            and self.operation in (None, predicate.get("operation"))
-            and (self.expert is None or any(e["expert"] == self.expert for e in predicate.get("experts", ())))
-        )
+EXPERTS_SECONDS: Final = 5.0
+"""How long what experts say of themselves is shown again: asking them starts programs."""
 
 
 class Readings:
     """The view of one principal on one router."""
 
     def __init__(self, router: Router, principal: str) -> None:
+        paths = router.loaded.paths
         self._router = router
         self._principal = principal
-        self._reader = ReceiptReader(router.loaded.paths.receipts)
-        self._repositories: tuple[float, Repositories] | None = None
+        self._reader = ReceiptReader(paths.receipts)
+        self._list = ReceiptList(paths.receipts, None if self._sees_all() else principal)
+        self._eye = events.Eye(None if self._sees_all() else principal)
+        self._events_path = paths.home / FILE_NAME
+        self._counted: dict[str, tuple[tuple[int, ...], int]] = {}
+        self._index: Remembered[IndexStatus] = Remembered(self._read_index, REPOSITORIES_SECONDS)
+        self._registry: Remembered[RegistryAnswer] = Remembered(router.registry, EXPERTS_SECONDS)
 
     async def overview(self) -> Overview:
-        """The newest requests in numbers."""
+        """The newest requests in numbers. Raises StoreUnavailable when the receipts cannot be counted."""
         router = self._router
         notes: tuple[str, ...] = ()
+        await router.enrichment.owner.flush()
         try:
-            events = await anyio.to_thread.run_sync(self._read_events)
+            found = await anyio.to_thread.run_sync(events.read_events, self._events_path, self._eye)
         except (EnrichUnavailable, sqlite3.Error) as error:
-            events, notes = (), (f"The benchmark events cannot be read: {error}",)
-        requests = [e for e in events if e.kind == "request"]
-        calls = [e for e in events if e.kind == "call"]
-        totals = await anyio.to_thread.run_sync(self._count_receipts, [e.receipt for e in requests])
-        asked = [e for e in requests if e.operation == "search"]
-        cached = sum(e.status == "cached" for e in asked)
-        slow = [e.latency_ms for e in asked if e.status != "cached"]
-        experiment = await router.experiments()
-        return Overview(
-            version=__version__,
-            commit=router.build.commit,
-            config=router.config_ref,
-            receipts=totals[0] if self._sees_all() else totals[1],
-            window=WINDOW,
-            requests=len(requests),
-            receipted=totals[1],
-            since_us=min((e.time_us for e in requests), default=None),
-            until_us=max((e.time_us for e in requests), default=None),
-            per_hour=_per_hour([e.time_us for e in requests]),
-            statuses=_counts(e.status for e in requests),
-            classes=_counts(e.intent for e in asked),
-            failures=_counts(f"{e.arm}: {e.status}" for e in calls if e.status not in FINE),
-            cached=cached,
-            saved_ms=round(cached * statistics.median(slow), 3) if slow else 0.0,
-            calls=len(calls),
-            latencies=(*_distributions(calls, "expert", lambda e: e.arm), *_distributions(asked, "class", lambda e: e.intent)),
-            arms=experiment.arms if self._sees_all() else (),
-            notes=(*notes, *router.notes),
-        )
+            found, notes = (), (f"The benchmark events cannot be read: {error}",)
+        requests = [e for e in found if e.kind == "request"]
+        whole, there = await anyio.to_thread.run_sync(self._count_receipts, [e.receipt for e in requests])
+        return await anyio.to_thread.run_sync(self._add_up, found, requests, (whole, there), (*notes, *router.notes))
 
     async def receipts(self, only: ReceiptFilter, limit: int = 50, before: str | None = None) -> ReceiptPage:
         """Receipts that the filter admits, newest first. Raises ReceiptNotFound and StoreUnavailable."""
-        rows: list[ReceiptRow] = []
-        looked_at, last, more = 0, before, True
-        while more and len(rows) < limit and looked_at < LOOKED_AT:
-            found = await self._reader.list(AT_ONCE, last)
-            more = len(found) == AT_ONCE
-            for receipt in found:
-                looked_at += 1
-                last = receipt.id
-                predicate = receipt.statement()["predicate"]
-                if self._may_see(predicate) and only.admits(receipt, predicate):
-                    rows.append(_row(receipt, predicate))
-                if len(rows) == limit:
-                    more = True
-                    break
-        return ReceiptPage(rows=tuple(rows), before=last if (more and rows) or more else None, looked_at=looked_at)
+        return await anyio.to_thread.run_sync(self._list.page, only, limit, before)
 
     async def receipt(self, receipt_id: str) -> ReceiptView:
         """One receipt and its verdict. Raises ReceiptNotFound, also for what this principal may not see."""
-        receipt = await self._reader.get(receipt_id)
-        statement = receipt.statement()
-        if not self._may_see(statement["predicate"]):
-            raise ReceiptNotFound(f"No receipt {receipt_id[:80]!r} here.", remedy="The list of receipts shows those that are.")
+        receipt = await self._visible(receipt_id)
         paths = self._router.loaded.paths
         anchors = await anyio.to_thread.run_sync(checking.find_anchors, paths)
         (checked,) = await checking.verify_some(paths, anchors, [receipt_id], last=False, answer=None)
@@ -170,27 +97,52 @@ class Readings:
             time_us=receipt.time_us,
             status=receipt.status,
             verdict=Verdict(what=checked.what, verdict=checked.verdict, reasons=checked.reasons, notes=(*anchors.notes, *checked.notes)),
-            statement=statement,
-            envelope=json.loads(receipt.envelope),
+            statement=dict(statement_of(receipt.envelope)),
+            envelope=_object(receipt.envelope),
+            outcomes=await self._outcomes(receipt_id),
         )
 
+    async def envelope(self, receipt_id: str) -> bytes:
+        """The DSSE envelope, byte for byte as it is stored. Raises ReceiptNotFound as `receipt` does."""
+        return (await self._visible(receipt_id)).envelope
+
     async def experts(self) -> Experts:
-        """Every configured expert with its health, and the projects."""
-        registry = await self._router.registry()
-        return Experts(experts=registry.experts, projects=registry.projects, notes=registry.notes)
+        """Every configured expert with its health, and the projects; at most about EXPERTS_SECONDS old."""
+        registry, read_us = await self._registry.get()
+        return Experts(experts=registry.experts, projects=registry.projects, notes=registry.notes, read_us=read_us)
 
     async def repositories(self) -> Repositories:
-        """Coverage of every project by the index; remembered for REPOSITORIES_SECONDS."""
-        if self._repositories is None or time.monotonic() >= self._repositories[0]:
-            router = self._router
-            keeper = IndexKeeper(router.workspace, router.experts.index, router.loaded.config.index.unused_days)
-            told = _tell_repositories(await keeper.status(), {p.id: p for p in router.workspace.projects})
-            self._repositories = (time.monotonic() + REPOSITORIES_SECONDS, told)
-        return self._repositories[1]
+        """Coverage of every project by the index; at most about REPOSITORIES_SECONDS old."""
+        status, read_us = await self._index.get()
+        projects = {p.id: p for p in self._router.workspace.projects}
+        return await anyio.to_thread.run_sync(tell_repositories, status, projects, read_us, self._sees_all())
 
     async def experiment(self, slug: str | None) -> ExperimentAnswer:
         """One experiment (None: the configured one)."""
-        return await self._router.experiments(slug)
+        slug = slug or self._configured_slug
+        await self._router.enrichment.owner.flush()
+        try:
+            told = await anyio.to_thread.run_sync(events.read_experiment, self._events_path, self._eye, slug)
+        except (EnrichUnavailable, sqlite3.Error) as error:
+            return ExperimentAnswer(paper_slug=slug, retention="nothing", notes=(f"not read: {error}",))
+        return told.model_copy(update={"notes": self._router.enrichment.notes})
+
+    async def slugs(self) -> Slugs:
+        """The experiments that have events."""
+        try:
+            return Slugs(slugs=await anyio.to_thread.run_sync(events.read_slugs, self._events_path, self._eye))
+        except (EnrichUnavailable, sqlite3.Error):
+            return Slugs(slugs=())  # why is told with the experiment itself
+
+    async def compare(self, slug: str | None, a: str, b: str) -> Comparison:
+        """Two configurations of an experiment, by the beginnings of their hashes. Raises EnrichUnavailable."""
+        slug = slug or self._configured_slug
+        await self._router.enrichment.owner.flush()
+        try:
+            arms_a, arms_b = [await anyio.to_thread.run_sync(events.read_arms, self._events_path, self._eye, slug, each) for each in (a, b)]
+        except sqlite3.Error as error:
+            raise EnrichUnavailable(f"The benchmark events cannot be read: {error}", remedy="Try again.") from error
+        return Comparison(paper_slug=slug, a=a, b=b, arms_a=arms_a, arms_b=arms_b)
 
     def configuration(self) -> Configuration:
         """Every effective value with its origin. Secrets are `set` or `not set`."""
@@ -198,156 +150,81 @@ class Readings:
         values = tuple(SetValue(key=r.key, value=r.value, layer=r.layer.value, source=r.source, line=r.line or 0) for r in explain(loaded))
         return Configuration(version=loaded.version, hash=loaded.hash, values=values, notes=self._router.notes)
 
-    async def search(self, raw: Mapping[str, Any]) -> tuple[Answer, str]:
+    async def search(self, raw: object) -> tuple[Answer, str]:
         """(the answer, the text that an agent gets). Leaves a receipt like every request. Raises ReceiptError."""
         answer = await self._router.search(raw, session="console", principal=self._principal)
         return answer, self._router.render(answer)
 
+    @property
+    def project_ids(self) -> tuple[str, ...]:
+        """What a search can be narrowed to."""
+        return tuple(p.id for p in self._router.workspace.projects)
+
+    @property
+    def _configured_slug(self) -> str:
+        return self._router.enrichment.settings.paper_slug
+
     def _sees_all(self) -> bool:
         return self._principal == LOCAL
 
-    def _may_see(self, predicate: Mapping[str, Any]) -> bool:
-        return self._sees_all() or predicate.get("principal") == self._principal
-
-    def _read_events(self) -> tuple[_Event, ...]:
-        """Events of this principal, newest first, of at most WINDOW requests."""
-        database = open_for_reading(self._router.loaded.paths.home / FILE_NAME)
-        if database is None:
-            return ()
+    async def _visible(self, receipt_id: str) -> Receipt:
         try:
-            rows = database.execute(
-                "SELECT time_us, kind, operation, arm, coalesce(task_class, 'none'), status, latency_ms, receipt_id "
-                "FROM tool_benchmark_events WHERE ?1 OR principal = ?2 ORDER BY id DESC LIMIT ?3",
-                (self._sees_all(), self._principal, WINDOW * ROWS_A_REQUEST),
-            ).fetchall()
-        finally:
-            database.close()
-        found: list[_Event] = []
-        requests = 0
-        for row in rows:
-            event = _Event(*row)
-            requests += event.kind == "request"
-            if requests > WINDOW:
-                break
-            found.append(event)
-        return tuple(found)
+            receipt = await self._reader.get(receipt_id)
+        except ReceiptNotFound as error:
+            raise not_found(receipt_id) from error
+        if not self._list.may_see(receipt.envelope):
+            raise not_found(receipt_id)
+        return receipt
 
-    def _count_receipts(self, ids: Sequence[str]) -> tuple[int, int]:
-        """(receipts of the whole store, how many of `ids` are among them)."""
-        directory: Path = self._router.loaded.paths.receipts
-        wanted: dict[str, list[int]] = defaultdict(list)
-        for receipt_id in ids:
-            log, _, seq = receipt_id.partition(":")
-            wanted[log].append(int(seq))
-        whole = there = 0
-        for log in log_ids(directory):
-            database = sqlite3.connect(f"{log_path(directory, log).as_uri()}?mode=ro", uri=True, timeout=1)
-            try:
-                whole += database.execute("SELECT coalesce(max(seq), 0) FROM receipts").fetchone()[0]
-                numbers = json.dumps(wanted.get(log, []))
-                there += database.execute(
-                    "SELECT count(*) FROM json_each(?) AS w JOIN receipts AS r ON r.seq = w.value", (numbers,)
-                ).fetchone()[0]
-            finally:
-                database.close()
-        return whole, there
+    async def _outcomes(self, receipt_id: str) -> tuple[ReportedOutcome, ...]:
+        try:
+            return await anyio.to_thread.run_sync(events.read_outcomes, self._events_path, self._eye, receipt_id)
+        except (EnrichUnavailable, sqlite3.Error):
+            return ()  # the receipt is what was asked for; the overview says that this file cannot be read
 
+    async def _read_index(self) -> IndexStatus:
+        router = self._router
+        return await IndexKeeper(router.workspace, router.experts.index, router.loaded.config.index.unused_days).status()
 
-def _row(receipt: Receipt, predicate: Mapping[str, Any]) -> ReceiptRow:
-    budget: Mapping[str, Any] = predicate.get("budget") or {}
-    used: int | None = budget.get("used_us")
-    return ReceiptRow(
-        id=receipt.id,
-        seq=receipt.seq,
-        log=receipt.log,
-        time_us=receipt.time_us,
-        status=receipt.status,
-        intent=receipt.intent,
-        operation=str(predicate.get("operation", "search")),
-        principal=predicate.get("principal"),
-        used_ms=used / 1000 if used is not None else None,
-        items=len(predicate.get("items") or predicate.get("fetched") or ()),
-    )
+    def _count_receipts(self, receipt_ids: list[str]) -> tuple[int, int]:
+        """(receipts of the whole store, how many of these are in it)."""
+        directory = self._router.loaded.paths.receipts
+        return count_all(directory, self._counted) if self._sees_all() else 0, count_there(directory, receipt_ids)
 
-
-def _counts(names: Iterable[str]) -> tuple[Count, ...]:
-    """By frequency, then name."""
-    return tuple(Count(name=n, count=c) for n, c in sorted(Counter(names).items(), key=lambda kv: (-kv[1], kv[0])))
-
-
-def _per_hour(times_us: Sequence[int]) -> tuple[Count, ...]:
-    """The last 24 hours up to now, empty ones as well."""
-    this = time.time_ns() // 1000 // HOUR_US
-    counted = Counter(t // HOUR_US for t in times_us)
-    return tuple(Count(name=str(hour * 3600), count=counted.get(hour, 0)) for hour in range(this - 23, this + 1))
-
-
-def nearest_rank(ordered: Sequence[float], share: float) -> float:
-    """The percentile by nearest rank of values in ascending order; 0 for none."""
-    return round(ordered[max(0, math.ceil(share * len(ordered)) - 1)], 3) if ordered else 0.0
-
-
-def _distributions(events: Sequence[_Event], kind: str, name_of: Callable[[_Event], str]) -> tuple[Distribution, ...]:
-    groups: dict[str, list[float]] = defaultdict(list)
-    for event in events:
-        groups[name_of(event)].append(event.latency_ms)
-    found: list[Distribution] = []
-    for name, values in sorted(groups.items()):
-        values.sort()
-        below = [sum(v <= edge for v in values) for edge in BUCKETS_MS]
-        steps = [b - a for a, b in zip([0, *below], below, strict=False)]
-        buckets = [Bucket(up_to_ms=edge, count=count) for edge, count in zip(BUCKETS_MS, steps, strict=True)]
-        buckets.append(Bucket(up_to_ms=None, count=len(values) - below[-1]))
-        p50, p95, p99 = (nearest_rank(values, share) for share in (0.5, 0.95, 0.99))
-        found.append(Distribution(name=name, kind=kind, events=len(values), p50_ms=p50, p95_ms=p95, p99_ms=p99, buckets=tuple(buckets)))
-    return tuple(found)
-
-
-def _tell_repositories(status: IndexStatus, projects: Mapping[str, Any]) -> Repositories:
-    told: list[RepositoryIndex] = []
-    for p in status.projects:
-        left = tuple(LeftOutFile(path=x.path, reason=x.reason) for x in p.left_out[:SHOWN_FILES])
-        told.append(
-            RepositoryIndex(
-                id=p.project.id,
-                root=str(p.project.root),
-                kind=p.project.kind,
-                branch=p.project.branch,
-                head=p.project.head,
-                indexed=p.indexed,
-                waiting=len(p.waiting),
-                damaged=len(p.damaged),
-                left_out=len(p.left_out),
-                files_left_out=left,
-                languages=dict(p.languages),
-            )
+    def _add_up(self, found: tuple[Event, ...], requests: list[Event], receipts: tuple[int, int], notes: tuple[str, ...]) -> Overview:
+        router = self._router
+        calls = [e for e in found if e.kind == "call"]
+        asked = [e for e in requests if e.operation == "search"]
+        cached = sum(e.status == "cached" for e in asked)
+        slow = [e.latency_ms for e in asked if e.status != "cached"]
+        whole, there = receipts
+        return Overview(
+            version=__version__,
+            commit=router.build.commit,
+            config=router.config_ref,
+            receipts=whole if self._sees_all() else there,
+            window=events.REQUESTS,
+            requests=len(requests),
+            receipted=there,
+            since_us=min((e.time_us for e in requests), default=None),
+            until_us=max((e.time_us for e in requests), default=None),
+            per_hour=per_hour((e.time_us for e in requests), time.time_ns() // 1000),
+            statuses=counts(e.status for e in requests),
+            classes=counts(e.intent for e in asked),
+            failures=counts(f"{e.arm}: {e.status}" for e in calls if e.status not in FINE),
+            cached=cached,
+            saved_ms=round(cached * statistics.median(slow), 3) if slow else 0.0,
+            calls=len(calls),
+            latencies=(*distributions(calls, "expert", lambda e: e.arm), *distributions(asked, "class", lambda e: e.intent)),
+            metrics=router.loaded.config.telemetry.prometheus,
+            notes=notes,
         )
-    for name, error in status.failures.items():
-        project = projects[name]
-        told.append(
-            RepositoryIndex(
-                id=name,
-                root=str(project.root),
-                kind=project.kind,
-                branch=project.branch,
-                head=project.head,
-                indexed=0,
-                waiting=0,
-                damaged=0,
-                left_out=0,
-                files_left_out=(),
-                languages={},
-                failure=str(error),
-            )
-        )
-    store = status.store
-    orphans = tuple(str(root) for root, _ in store.roots if not root.is_dir())
-    return Repositories(
-        projects=tuple(told),
-        store_path=str(store.path),
-        store_bytes=store.bytes,
-        rows=store.rows,
-        unused_rows=store.unused,
-        orphans=orphans,
-        notes=tuple(status.notes),
-    )
+
+
+def _object(envelope: bytes) -> dict[str, Any]:
+    """The stored envelope as JSON; empty when it is none."""
+    try:
+        found: object = json.loads(envelope)
+    except (ValueError, RecursionError):
+        return {}
+    return dict(members(found))

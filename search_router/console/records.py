@@ -54,7 +54,7 @@ class Overview(Edge):
     saved_ms: float = Field(description="What requests answered from the cache would have taken at the median of those that were not.")
     calls: int
     latencies: tuple[Distribution, ...]
-    arms: tuple[ExperimentArm, ...]
+    metrics: bool = Field(description="Whether /metrics has the same for Prometheus.")
     notes: tuple[str, ...] = ()
 
 
@@ -74,11 +74,15 @@ class ReceiptRow(Edge):
 
 
 class ReceiptPage(Edge):
-    """Receipts, newest first. `before` continues the list; `looked_at` says how many were read to find these."""
+    """Receipts, newest first. `before` continues the list; `looked_at` says how many were read to find these.
+
+    A principal that sees its own receipts alone is `still_searching` until the whole store was looked through for them: ask again.
+    """
 
     rows: tuple[ReceiptRow, ...]
     before: str | None
     looked_at: int
+    still_searching: bool = False
 
 
 class Verdict(Edge):
@@ -90,8 +94,20 @@ class Verdict(Edge):
     notes: tuple[str, ...]
 
 
+class ReportedOutcome(Edge):
+    """What was said later of the evidence of a receipt, and the receipt in which that was said."""
+
+    receipt: str
+    source: str = Field(description="`reported`, or `fetched` when a fetch told it.")
+    outcome: str
+    time_us: int
+
+
 class ReceiptView(Edge):
-    """One receipt with its verdict. `statement` is the signed in-toto statement, `envelope` the DSSE envelope as stored."""
+    """One receipt with its verdict. `statement` is the signed in-toto statement, `envelope` the DSSE envelope as stored.
+
+    Both are empty where what is stored cannot be read, which the verdict says.
+    """
 
     id: str
     seq: int
@@ -102,6 +118,7 @@ class ReceiptView(Edge):
     verdict: Verdict
     statement: dict[str, object]
     envelope: dict[str, object]
+    outcomes: tuple[ReportedOutcome, ...] = ()
 
 
 class LeftOutFile(Edge):
@@ -126,22 +143,48 @@ class RepositoryIndex(Edge):
     failure: str | None = None
 
 
-class Repositories(Edge):
-    """Coverage of every project, and the store that they share. Orphans are work trees that are in the store and not on disk."""
+class IndexStore(Edge):
+    """The index of this machine. Orphans are work trees that are in it and not on disk."""
 
-    projects: tuple[RepositoryIndex, ...]
-    store_path: str
-    store_bytes: int
+    path: str
+    bytes: int
     rows: int
     unused_rows: int
     orphans: tuple[str, ...]
+
+
+class Repositories(Edge):
+    """Coverage of every project by the index as of `read_us`, and the store that they share with every other workspace of this machine."""
+
+    projects: tuple[RepositoryIndex, ...]
+    store: IndexStore | None = Field(description="Null for a principal that sees only its own.")
     notes: tuple[str, ...]
+    read_us: int
 
 
 class Experts(Edge):
+    """Every configured expert as it was at `read_us`, and the projects."""
+
     experts: tuple[RegisteredExpert, ...]
     projects: tuple[RegisteredProject, ...]
     notes: tuple[str, ...]
+    read_us: int
+
+
+class Slugs(Edge):
+    """Names of experiments, most recent first."""
+
+    slugs: tuple[str, ...]
+
+
+class Comparison(Edge):
+    """Two configurations of one experiment, each by the beginning of its hash, arm by arm."""
+
+    paper_slug: str
+    a: str
+    b: str
+    arms_a: tuple[ExperimentArm, ...]
+    arms_b: tuple[ExperimentArm, ...]
 
 
 class SetValue(Edge):
