@@ -31,11 +31,11 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
             "when": "commit",
             "hits": [{"commit": {"commit": "c" * 40, "subject": NASTY, "author": NASTY, "paths": ["src/app.py"]}}],
         },
-        {"when": "*", "hits": [hit(), hit("src/<b>odd' \"name\".py", 1), hit("notes.txt", 1)]},
+        {"when": "*", "hits": [hit(), hit('src/<b>odd\' "name".py', 1), hit("notes.txt", 1)]},
     ],
     "bad": [{"when": "nothing", "hits": []}, {"when": "*", "fault": "crashed", "message": NASTY + "y" * 4096}],
 }
-ODD_FILES = {**FILES, "src/<b>odd' \"name\".py": f"# {NASTY}\nx = '{'z' * 4096}'\n"}
+ODD_FILES = {**FILES, 'src/<b>odd\' "name".py': f"# {NASTY}\nx = '{'z' * 4096}'\n"}
 PATHS = (
     "/console/",
     "/console/search",
