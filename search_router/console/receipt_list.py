@@ -30,8 +30,7 @@ READ: Final = 500
 """Receipts that one page reads whole at most."""
 SEARCHED: Final = 1_500
 """Receipts that one page looks through at most to find a principal's own."""
-LATE_US: Final = 5 * 1_000_000
-"""How much later than its time a receipt may come into a log."""
+AT_ONCE: Final = 100
 UNREADABLE: Final = "unreadable"
 
 
@@ -86,6 +85,21 @@ class OpenLogs:
         self._directory = directory
         self._databases = databases
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The logs."""
+        return tuple(self._databases)
+
+    def newest_of(self, log: str) -> list[Light]:
+        """The last receipt of a log, if it has one."""
+        return self._select(log, "ORDER BY seq DESC LIMIT 1", ())
+
+    def range_of(self, log: str, seq: int, count: int) -> list[Light]:
+        """At most `count` receipts of one log that come next after `seq`, or with a negative count before it."""
+        if count < 0:
+            return self._select(log, "WHERE seq < ? ORDER BY seq DESC LIMIT ?", (seq, -count))
+        return self._select(log, "WHERE seq > ? ORDER BY seq LIMIT ?", (seq, count))
+
     def walk(self, before: Place | None = None) -> Iterator[Light]:
         """All receipts, or those after `before` in the list."""
         return heapq.merge(*(self._walk_one(log, before) for log in self._databases), key=lambda light: light.place, reverse=True)
@@ -105,6 +119,11 @@ class OpenLogs:
             row = self._databases[place.log].execute("SELECT CAST(envelope AS BLOB) FROM receipts WHERE seq = ?", (place.seq,)).fetchone()
         return row[0] if row is not None else b""
 
+    def _select(self, log: str, rest: str, parameters: tuple[int, ...]) -> list[Light]:
+        with _translated(log_path(self._directory, log)):
+            rows = self._databases[log].execute(f"SELECT time_us, seq, status, intent FROM receipts {rest}", parameters)  # noqa: S608 - constants
+            return [_light(log, row) for row in rows]
+
     def _walk_one(self, log: str, before: Place | None) -> Generator[Light]:
         where, bounds = "", ()
         if before is not None:
@@ -112,8 +131,13 @@ class OpenLogs:
             where, bounds = "WHERE (time_us, seq) < (?, ?)", (before.time_us, seq)
         sql = f"SELECT time_us, seq, status, intent FROM receipts {where} ORDER BY time_us DESC, seq DESC"  # noqa: S608 - constants
         with _translated(log_path(self._directory, log)):
-            for time_us, seq, status, intent in self._databases[log].execute(sql, bounds):
-                yield Light(Place(time_us, log, seq), str(status), None if intent is None else str(intent))
+            for row in self._databases[log].execute(sql, bounds):
+                yield _light(log, row)
+
+
+def _light(log: str, row: tuple[int, int, object, object]) -> Light:
+    time_us, seq, status, intent = row
+    return Light(Place(time_us, log, seq), str(status), None if intent is None else str(intent))
 
 
 @contextlib.contextmanager
@@ -188,72 +212,61 @@ class ReceiptList:
 class _Own:
     """The places of one principal's receipts, found from the newest to the oldest, a part with each call, and remembered.
 
-    `_searched` is (oldest, newest) of a stretch of the whole list without a gap. Only that stretch is shown, so that no page leaves out
-    what is found later.
+    Each log is searched by its numbers, which grow whatever the clock does. What is older than the oldest receipt that was looked at in
+    a log that is not searched through is not shown, so that no page leaves out what is found later.
     """
 
     def __init__(self, principal: str) -> None:
         self._mark = b'"principal":' + canonical_bytes(principal)
         self._found: dict[Place, Light] = {}
-        self._searched: tuple[Place, Place] | None = None
-        self._whole = False
+        self._searched: dict[str, tuple[Place, int]] = {}
+        """By log: the oldest that was looked at, and the newest number."""
         self._lock = threading.Lock()
 
     def search_on(self, logs: OpenLogs) -> bool:
         """Look through SEARCHED more receipts at most; whether that was all of them."""
         with self._lock:
-            return self._search_on(logs)
-
-    def _search_on(self, logs: OpenLogs) -> bool:
-        left = self._search_newer(logs)
-        if left and not self._whole and self._searched is not None:
-            oldest, newest = self._searched
-            ended = True
-            for light in logs.walk(oldest):
-                if left == 0:
-                    ended = False
-                    break
-                left -= 1
-                self._look(logs, light)
-                oldest = light.place
-            self._searched, self._whole = (oldest, newest), ended
-        return self._whole
+            left = SEARCHED
+            for log in logs.ids:
+                left -= self._search_newer(logs, log, left)
+            while left and (unfinished := self._unfinished()):
+                oldest = max(unfinished)  # the one that keeps most from being shown
+                left -= self._search_older(logs, oldest, min(left, AT_ONCE))
+            return left > 0
 
     def after(self, place: Place | None) -> Iterator[Light]:
         """Its receipts after this place, as far as the search came."""
-        if self._searched is None:
-            return iter(())
-        oldest = self._searched[0]
-        found = sorted((p for p in list(self._found) if (place is None or p < place) and (self._whole or p >= oldest)), reverse=True)
-        return (self._found[p] for p in found)
+        with self._lock:
+            horizon = max(self._unfinished(), default=None)
+            found = [p for p in self._found if (place is None or p < place) and (horizon is None or p >= horizon)]
+        return (self._found[p] for p in sorted(found, reverse=True))
 
-    def _search_newer(self, logs: OpenLogs) -> int:
-        """Look at what came since the last time; how many more may be looked at."""
-        left, reached, seen = SEARCHED, False, self._searched
-        first: Place | None = None
-        last: Place | None = None
-        for light in logs.walk():
-            if seen is not None and light.place.time_us < seen[1].time_us - LATE_US:
-                reached = True
-                break
-            if left == 0:
-                break
-            left -= 1
-            first, last = first or light.place, light.place
+    def _unfinished(self) -> list[Place]:
+        return [oldest for oldest, _ in self._searched.values() if oldest.seq > 1]
+
+    def _search_newer(self, logs: OpenLogs, log: str, limit: int) -> int:
+        """What came since the last time, oldest first; of a new log its newest receipt. How many were looked at."""
+        searched = self._searched.get(log)
+        lights = logs.newest_of(log) if searched is None else logs.range_of(log, searched[1], limit)
+        for light in lights:
             self._look(logs, light)
-        else:
-            reached = self._whole = True
-        if first is None or last is None:
-            return left
-        if seen is None or (last > seen[0] and not reached):
-            # The first time, or more has come than can be looked through at once: the stretch begins anew.
-            self._searched, self._whole = (last, first), reached
-        else:
-            self._searched = (min(seen[0], last), max(seen[1], first))
-        return left
+            oldest = searched[0] if searched is not None else light.place
+            self._searched[log] = oldest, light.place.seq
+        return min(limit, len(lights))
+
+    def _search_older(self, logs: OpenLogs, oldest: Place, limit: int) -> int:
+        """What came before; how many were looked at."""
+        newest = self._searched[oldest.log][1]
+        lights = logs.range_of(oldest.log, oldest.seq, -limit)
+        for light in lights:
+            self._look(logs, light)
+            self._searched[oldest.log] = light.place, newest
+        if not lights:  # rows are missing, which verification tells
+            self._searched[oldest.log] = oldest._replace(seq=1), newest
+        return max(1, len(lights))
 
     def _look(self, logs: OpenLogs, light: Light) -> None:
-        if light.place not in self._found and self._mark in raw_payload(logs.envelope(light.place)):
+        if self._mark in raw_payload(logs.envelope(light.place)):
             self._found[light.place] = light
 
 

@@ -24,6 +24,7 @@ from tests.scripted_router import hit, scripted_router
 
 pytestmark = pytest.mark.anyio
 OWN = principal_of(TOKEN)
+ALL = ReceiptFilter()
 
 
 async def write(directory: Path, key: Path, plan: list[tuple[str, str, Status]], logs: int = 2) -> list[str]:
@@ -53,7 +54,7 @@ async def write(directory: Path, key: Path, plan: list[tuple[str, str, Status]],
     return ids
 
 
-def all_pages(listed: ReceiptList, only: ReceiptFilter = ReceiptFilter(), limit: int = 7) -> list[str]:
+def all_pages(listed: ReceiptList, only: ReceiptFilter = ALL, limit: int = 7) -> list[str]:
     """Every page after the other, as somebody who presses Older, and loads again while the search goes on."""
     found: list[str] = []
     before: str | None = None
