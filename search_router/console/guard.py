@@ -76,14 +76,15 @@ class HeaderGuard:
 class RateGuard:
     """Refuses (429) what comes too fast from one address."""
 
-    def __init__(self, app: ASGIApp, prefixes: tuple[str, ...]) -> None:
+    def __init__(self, app: ASGIApp, prefixes: tuple[str, ...], a_minute: int = A_MINUTE) -> None:
         self._app = app
         self._prefixes = prefixes
-        self._limiter = Limiter(A_MINUTE)
+        self._a_minute = a_minute
+        self._limiter = Limiter(a_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_console(scope, self._prefixes) and not self._limiter.admits(caller_of(scope)):
-            body = {"error": "too-many-requests", "message": f"More than {A_MINUTE} a minute.", "remedy": "Wait and try again."}
+            body = {"error": "too-many-requests", "message": f"More than {self._a_minute} a minute.", "remedy": "Wait and try again."}
             after = str(self._limiter.retry_after(caller_of(scope)))
             await JSONResponse(body, status_code=429, headers={"Retry-After": after})(scope, receive, send)
             return

@@ -164,10 +164,11 @@ def _translated(path: Path) -> Generator[None]:
 class ReceiptList:
     """The receipts that one principal may see; with None, all. Safe to use from several threads: each page opens the logs anew."""
 
-    def __init__(self, directory: Path, principal: str | None) -> None:
+    def __init__(self, directory: Path, principal: str | None, *, read: int = READ, searched: int = SEARCHED) -> None:
         self._directory = directory
         self._principal = principal
-        self._own = _Own(principal) if principal is not None else None
+        self._read = read
+        self._own = _Own(principal, searched) if principal is not None else None
 
     def page(self, only: ReceiptFilter, limit: int, before: str | None) -> ReceiptPage:
         """At most `limit` receipts that the filter admits. Raises ReceiptNotFound and StoreUnavailable."""
@@ -195,7 +196,7 @@ class ReceiptList:
         last: Place | None = None
         before: str | None = None
         for light in lights:
-            if len(rows) == limit or looked_at >= LOOKED_AT or read >= READ:
+            if len(rows) == limit or looked_at >= LOOKED_AT or read >= self._read:
                 before = last.id if last is not None else None
                 break
             looked_at, last = looked_at + 1, light.place
@@ -216,7 +217,8 @@ class _Own:
     a log that is not searched through is not shown, so that no page leaves out what is found later.
     """
 
-    def __init__(self, principal: str) -> None:
+    def __init__(self, principal: str, at_most: int) -> None:
+        self._at_most = at_most
         self._mark = b'"principal":' + canonical_bytes(principal)
         self._found: dict[Place, Light] = {}
         self._searched: dict[str, tuple[Place, int]] = {}
@@ -224,9 +226,9 @@ class _Own:
         self._lock = threading.Lock()
 
     def search_on(self, logs: OpenLogs) -> bool:
-        """Look through SEARCHED more receipts at most; whether that was all of them."""
+        """Look through so many more receipts at most; whether that was all of them."""
         with self._lock:
-            left = SEARCHED
+            left = self._at_most
             for log in logs.ids:
                 left -= self._search_newer(logs, log, left)
             while left and (unfinished := self._unfinished()):

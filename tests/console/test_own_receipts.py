@@ -102,12 +102,13 @@ async def test_the_last_page_does_not_offer_an_older_one(tmp_path: Path) -> None
 
 
 async def test_a_page_reads_a_bounded_number_of_receipts_and_goes_on_from_there(tmp_path: Path) -> None:
-    await write(tmp_path / "receipts", tmp_path / "key.pem", [("local", "search", Status.ANSWERED)] * (receipt_list.READ + 20))
-    whole = ReceiptList(tmp_path / "receipts", None)
+    await write(tmp_path / "receipts", tmp_path / "key.pem", [("local", "search", Status.ANSWERED)] * 50)
+    whole = ReceiptList(tmp_path / "receipts", None, read=30)
     first = whole.page(ReceiptFilter(operation="fetch"), 10, None)
-    assert (first.rows, first.looked_at) == ((), receipt_list.READ) and first.before is not None
+    assert (first.rows, first.looked_at) == ((), 30) and first.before is not None
     second = whole.page(ReceiptFilter(operation="fetch"), 10, first.before)
     assert (second.looked_at, second.before) == (20, None)
+    assert len(all_pages(whole, limit=40)) == 50
 
 
 async def test_a_principal_pages_through_its_own_receipts_alone_and_cannot_tell_where_others_are(tmp_path: Path) -> None:
@@ -130,10 +131,10 @@ async def test_a_principal_pages_through_its_own_receipts_alone_and_cannot_tell_
 
 
 async def test_own_receipts_are_found_part_by_part_and_new_ones_come_first(tmp_path: Path) -> None:
-    many = [("local", "search", Status.ANSWERED)] * (receipt_list.SEARCHED + 50)
+    many = [("local", "search", Status.ANSWERED)] * 150
     first = [(OWN, "search", Status.ANSWERED)]
     ids = await write(tmp_path / "receipts", tmp_path / "key.pem", [*first, *many, *first], logs=1)
-    mine = ReceiptList(tmp_path / "receipts", OWN)
+    mine = ReceiptList(tmp_path / "receipts", OWN, searched=120)
     page = mine.page(ReceiptFilter(), 10, None)
     assert ([row.id for row in page.rows], page.still_searching, page.looked_at) == ([ids[-1]], True, 1)
     page = mine.page(ReceiptFilter(), 10, None)

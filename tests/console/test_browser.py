@@ -1,0 +1,96 @@
+"""The console in a real Chromium: axe-core, light and dark, wide and narrow, with hostile receipts; screenshots are kept.
+
+`scripts/console-check` runs it. The tools are looked for in $CONSOLE_TOOLS (node_modules with axe-core and playwright-core).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from tests.console.consoles import NASTY, TOKEN, Served, console
+
+pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.network, pytest.mark.timeout(300)]
+PAGES = {
+    "overview": "/console/",
+    "search": "/console/search",
+    "receipts": "/console/receipts",
+    "experts": "/console/experts",
+    "repositories": "/console/repositories",
+    "experiments": "/console/experiments",
+    "configuration": "/console/configuration",
+    "problem": "/console/nothing",
+}
+
+
+def browser_tools() -> tuple[str, str]:
+    """(chromium, node); skips where something is missing and says what."""
+    chromium, node = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"), shutil.which("node")
+    modules = Path(os.environ.get("CONSOLE_TOOLS", "")) / "node_modules"
+    missing = [name for name, found in (("chromium", chromium), ("node", node)) if found is None]
+    missing += [name for name in ("axe-core", "playwright-core") if not (modules / name).is_dir()]
+    if missing or chromium is None or node is None:
+        pytest.skip(f"not there: {', '.join(missing)}; scripts/console-check --install fetches axe-core and playwright-core")
+    return chromium, node
+
+
+def shots_directory(tmp_path: Path) -> Path:
+    directory = Path(os.environ.get("CONSOLE_SCREENSHOTS") or tmp_path / "screenshots")
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+async def browse(it: Served, pages: Mapping[str, str], shots: Path, login: bool, full: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    chromium, node = browser_tools()
+    entry = {"path": "/console/login", "token": TOKEN} if login else None
+    wanted = {"chromium": chromium, "base": it.url, "pages": dict(pages), "shots": str(shots), "login": entry, "full": full}
+    argv = [node, str(Path(__file__).with_name("browse.mjs")), json.dumps(wanted)]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
+
+    done = await anyio.to_thread.run_sync(run)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def assert_fit_for_all(told: list[dict[str, Any]]) -> None:
+    for page in told:
+        where = f"{page['name']} {page['colorScheme']}"
+        assert [v for v in page["violations"] if v["impact"] in ("serious", "critical")] == [], where
+        assert page["passes"] > 10, where
+        assert page["said"] == (
+            ["Failed to load resource: the server responded with a status of 404 (Not Found)"] * (page["name"] == "problem")
+        )
+        assert page["foreign"] == [] and page["styled"], where
+        assert page["wide"] <= 0, f"{where}: {page['wide']} pixels wider than the window"
+        assert page["first"] == "Skip to the content", where
+
+
+async def test_every_page_is_accessible_runs_nothing_and_fits_a_narrow_window(tmp_path: Path) -> None:
+    browser_tools()
+    async with console(tmp_path) as it:
+        for question in ("start the app", "nothing of the kind", "which commit did it", NASTY, "א" * 500, "w" * 4000):
+            await it.router.search({"question": question}, session=NASTY, principal="local")
+        answer = await it.router.search({"question": "start the app"}, principal="local")
+        assert answer.receipt is not None
+        pages = {**PAGES, "receipt": f"/console/receipts/{answer.receipt.id}"}
+        told = await browse(it, pages, shots_directory(tmp_path), login=False)
+        assert len(told) == 2 * len(pages)
+        assert_fit_for_all(told)
+
+
+async def test_a_browser_logs_in_with_the_keyboard_and_the_login_page_is_accessible(tmp_path: Path) -> None:
+    browser_tools()
+    async with console(tmp_path, TOKEN) as it:
+        shots = shots_directory(tmp_path)
+        assert_fit_for_all(await browse(it, {"login": "/console/login"}, shots, login=False))
+        assert_fit_for_all(await browse(it, {"overview-of-a-token": "/console/"}, shots, login=True))
