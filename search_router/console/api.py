@@ -105,7 +105,7 @@ async def _repositories(readings: Readings, _: Mapping[str, str], __: Any) -> Ba
 
 
 async def _experiment(readings: Readings, values: Mapping[str, str], _: Any) -> BaseModel:
-    return await readings.experiment(values.get("paper_slug"))
+    return (await readings.experiment(values.get("paper_slug")))[0]
 
 
 async def _slugs(readings: Readings, _: Mapping[str, str], __: Any) -> BaseModel:

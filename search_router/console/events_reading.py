@@ -23,8 +23,10 @@ REQUESTS: Final = 2_000
 ROWS_A_REQUEST: Final = 8
 LOOKED_AT: Final = 40_000
 """Rows that are looked through for one principal's."""
-EXPERIMENT_ROWS: Final = 10_000
+EXPERIMENT_ROWS: Final = 6_000
 """Events of an experiment that are added up."""
+EXPERIMENT_LOOKED_AT: Final = 20_000
+"""Events of an experiment that are looked through for one principal's."""
 SLUGS: Final = 200
 OUTCOMES: Final = 50
 WITHOUT_FAILURE: Final = frozenset({"ok", "empty", "answered", "cached"})
@@ -97,25 +99,27 @@ def read_slugs(path: Path, eye: Eye) -> tuple[str, ...]:
         return tuple(slug for (slug,) in rows)
 
 
-def read_experiment(path: Path, eye: Eye, slug: str) -> ExperimentAnswer:
-    """What the newest EXPERIMENT_ROWS events of one experiment add up to; who sees all also gets the counts of all time."""
+class ReadExperiment(NamedTuple):
+    """One experiment, and the arms of the configurations that were asked for, in that order."""
+
+    told: ExperimentAnswer
+    arms: tuple[tuple[ExperimentArm, ...], ...]
+
+
+def read_experiment(path: Path, eye: Eye, slug: str, hashes: Sequence[str] = ()) -> ReadExperiment:
+    """What the newest EXPERIMENT_ROWS events of one experiment add up to; who sees all also gets the counts of all time.
+
+    `hashes` are beginnings of the hashes of configurations to tell apart.
+    """
     with _opened(path) as database:
-        if database is None:
-            return ExperimentAnswer(paper_slug=slug, retention=_kept())
-        rows = _experiment_rows(database, eye, slug)
+        rows = [] if database is None else _experiment_rows(database, eye, slug)
         ever: tuple[int, int, int, int, int] | None = None
-        if eye.principal is None:
+        if database is not None and eye.principal is None:
             ever = database.execute(
                 "SELECT created_us, updated_us, requests, calls, cached FROM experiments WHERE paper_slug = ?", (slug,)
             ).fetchone()
-    return add_up(slug, rows, ever)
-
-
-def read_arms(path: Path, eye: Eye, slug: str, config_hash: str) -> tuple[ExperimentArm, ...]:
-    """The arms of one configuration (the beginning of its hash) in the newest events of an experiment."""
-    with _opened(path) as database:
-        rows = [] if database is None else _experiment_rows(database, eye, slug)
-    return arms_of([row for row in rows if row.config_hash.startswith(config_hash)])
+    arms = tuple(arms_of([row for row in rows if row.config_hash.startswith(each)]) for each in hashes)
+    return ReadExperiment(add_up(slug, rows, ever), arms)
 
 
 def read_outcomes(path: Path, eye: Eye, receipt_id: str) -> tuple[ReportedOutcome, ...]:
@@ -204,9 +208,15 @@ def _configs(requests: Sequence[_Row]) -> tuple[ExperimentConfig, ...]:
 def _experiment_rows(database: sqlite3.Connection, eye: Eye, slug: str) -> list[_Row]:
     rows = database.execute(
         "SELECT arm, kind, precision_class, coalesce(task_class, 'none'), status, latency_ms, result_count, hit_miss = 'hit', "
-        "config_version, config_hash, time_us, run_id, operation FROM tool_benchmark_events WHERE paper_slug = :slug "
-        "AND (:principal IS NULL OR principal = :principal) ORDER BY time_us DESC LIMIT :rows",
-        {"slug": slug, "principal": eye.principal, "rows": EXPERIMENT_ROWS},
+        "config_version, config_hash, time_us, run_id, operation FROM "
+        "(SELECT * FROM tool_benchmark_events WHERE paper_slug = :slug ORDER BY time_us DESC LIMIT :looked_at) "
+        "WHERE :principal IS NULL OR principal = :principal ORDER BY time_us DESC LIMIT :rows",
+        {
+            "slug": slug,
+            "principal": eye.principal,
+            "rows": EXPERIMENT_ROWS,
+            "looked_at": EXPERIMENT_ROWS if eye.principal is None else EXPERIMENT_LOOKED_AT,
+        },
     )
     return [_Row._make(row) for row in rows]
 

@@ -241,9 +241,8 @@ class Pages:
 
     async def _experiments(self, values: Mapping[str, str]) -> dict[str, Any]:
         slug, a, b = values.get("paper_slug"), values.get("a"), values.get("b")
-        told = await self._readings.experiment(slug)
+        told, compared = await self._readings.experiment(slug, (a, b) if a and b else None)
         p95 = charts.bars([x.p95_ms for x in told.arms], [x.arm for x in told.arms], "95th percentile of each arm in milliseconds")
-        compared = await self._readings.compare(slug, a, b) if a and b else None
         return {
             "told": told,
             "slugs": (await self._readings.slugs()).slugs,

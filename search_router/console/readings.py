@@ -117,15 +117,18 @@ class Readings:
         projects = {p.id: p for p in self._router.workspace.projects}
         return await anyio.to_thread.run_sync(tell_repositories, status, projects, read_us, self._sees_all())
 
-    async def experiment(self, slug: str | None) -> ExperimentAnswer:
-        """One experiment (None: the configured one)."""
+    async def experiment(self, slug: str | None, compared: tuple[str, str] | None = None) -> tuple[ExperimentAnswer, Comparison | None]:
+        """One experiment (None: the configured one), and two of its configurations by the beginnings of their hashes."""
         slug = slug or self._configured_slug
         await self._router.enrichment.owner.flush()
         try:
-            told = await anyio.to_thread.run_sync(events.read_experiment, self._events_path, self._eye, slug)
+            told, arms = await anyio.to_thread.run_sync(events.read_experiment, self._events_path, self._eye, slug, compared or ())
         except (EnrichUnavailable, sqlite3.Error) as error:
-            return ExperimentAnswer(paper_slug=slug, retention="nothing", notes=(f"not read: {error}",))
-        return told.model_copy(update={"notes": self._router.enrichment.notes})
+            return ExperimentAnswer(paper_slug=slug, retention="nothing", notes=(f"not read: {error}",)), None
+        told = told.model_copy(update={"notes": self._router.enrichment.notes})
+        if compared is None:
+            return told, None
+        return told, Comparison(paper_slug=slug, a=compared[0], b=compared[1], arms_a=arms[0], arms_b=arms[1])
 
     async def slugs(self) -> Slugs:
         """The experiments that have events."""
@@ -135,14 +138,11 @@ class Readings:
             return Slugs(slugs=())  # why is told with the experiment itself
 
     async def compare(self, slug: str | None, a: str, b: str) -> Comparison:
-        """Two configurations of an experiment, by the beginnings of their hashes. Raises EnrichUnavailable."""
-        slug = slug or self._configured_slug
-        await self._router.enrichment.owner.flush()
-        try:
-            arms_a, arms_b = [await anyio.to_thread.run_sync(events.read_arms, self._events_path, self._eye, slug, each) for each in (a, b)]
-        except sqlite3.Error as error:
-            raise EnrichUnavailable(f"The benchmark events cannot be read: {error}", remedy="Try again.") from error
-        return Comparison(paper_slug=slug, a=a, b=b, arms_a=arms_a, arms_b=arms_b)
+        """Two configurations of an experiment. Raises EnrichUnavailable."""
+        told, compared = await self.experiment(slug, (a, b))
+        if compared is None:
+            raise EnrichUnavailable(f"The benchmark events are {' '.join(told.notes)}", remedy="Ask again; the overview says more.")
+        return compared
 
     def configuration(self) -> Configuration:
         """Every effective value with its origin. Secrets are `set` or `not set`."""
