@@ -44,7 +44,8 @@ from search_router.wire_text import encodable
 HOME: Final = "/console/"
 LOGIN: Final = "/console/login"
 STYLE: Final = "/console/console.css"
-OPEN_PATHS: Final = frozenset({LOGIN, STYLE})
+ICON: Final = "/console/icon.svg"
+OPEN_PATHS: Final = frozenset({LOGIN, STYLE, ICON})
 """What is served without a login."""
 NAVIGATION: Final = (
     (HOME, "Overview"),
@@ -132,7 +133,7 @@ def make_templates() -> jinja2.Environment:
     loader = jinja2.PackageLoader("search_router.console", "templates")
     made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters.update(clock=clock, duration=duration, size=size, chart=distribution_chart, text=encodable, percent=percent)  # pyright: ignore[reportUnknownMemberType]
-    made.globals.update(navigation=NAVIGATION, version=__version__, style=STYLE, login_path=LOGIN, next_try=next_try)  # pyright: ignore[reportUnknownMemberType]
+    made.globals.update(navigation=NAVIGATION, version=__version__, style=STYLE, icon=ICON, login_path=LOGIN, next_try=next_try)  # pyright: ignore[reportUnknownMemberType]
     return made
 
 
@@ -152,7 +153,8 @@ class Pages:
         self._sessions = sessions
         self._templates = make_templates()
         self._logins = Limiter(LOGINS_A_MINUTE)
-        self._style = files("search_router.console").joinpath("static/console.css").read_bytes()
+        static = files("search_router.console").joinpath("static")
+        self._style, self._icon = static.joinpath("console.css").read_bytes(), static.joinpath("icon.svg").read_bytes()
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -172,6 +174,7 @@ class Pages:
             Route(LOGIN, self._login, methods=["GET", "POST"]),
             Route("/console/logout", self._logout, methods=["POST"]),
             Route(STYLE, self._css, methods=["GET"]),
+            Route(ICON, self._picture, methods=["GET"]),
         ]
 
     def _page(
@@ -203,6 +206,9 @@ class Pages:
 
     async def _css(self, _: Request) -> Response:
         return Response(self._style, media_type="text/css", headers={"Cache-Control": "max-age=300"})
+
+    async def _picture(self, _: Request) -> Response:
+        return Response(self._icon, media_type="image/svg+xml", headers={"Cache-Control": "max-age=300"})
 
     async def _overview(self, _: Mapping[str, str]) -> dict[str, Any]:
         overview = await self._readings.overview()

@@ -19,6 +19,7 @@ import pytest
 from tests.console.consoles import NASTY, TOKEN, Served, console
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.network, pytest.mark.timeout(300)]
+NOT_FOUND = "Failed to load resource: the server responded with a status of 404 (Not Found)"
 PAGES = {
     "overview": "/console/",
     "search": "/console/search",
@@ -67,9 +68,7 @@ def assert_fit_for_all(told: list[dict[str, Any]]) -> None:
         where = f"{page['name']} {page['colorScheme']}"
         assert [v for v in page["violations"] if v["impact"] in ("serious", "critical")] == [], where
         assert page["passes"] > 10, where
-        assert page["said"] == (["Failed to load resource: the server responded with a status of 404 (Not Found)"] if page["name"] == "problem" else []), where
-            ["Failed to load resource: the server responded with a status of 404 (Not Found)"] * (page["name"] == "problem")
-        )
+        assert page["said"] == ([NOT_FOUND] if page["name"] == "problem" else []), where
         assert page["foreign"] == [] and page["styled"], where
         assert page["wide"] <= 0, f"{where}: {page['wide']} pixels wider than the window"
         assert page["first"] == "Skip to the content", where

@@ -38,7 +38,7 @@ def assert_dressed(answer: httpx2.Response) -> None:
     """Never a 500, always the headers; a page has nothing that runs."""
     assert answer.status_code < 500, (answer.url, answer.text[:500])
     for name, value in HEADERS.items():
-        if name == "Cache-Control" and answer.url.path.endswith(".css"):
+        if name == "Cache-Control" and answer.url.path.endswith((".css", ".svg")):
             continue
         assert answer.headers.get(name) == value, (answer.url, answer.status_code, name)
     if answer.headers.get("content-type", "").startswith("text/html"):
@@ -78,7 +78,7 @@ async def test_every_page_and_every_path_of_the_api_answers_over_receipts_of_eve
         statuses = {row["status"] for row in listed["rows"]}
         assert {"answered", "rejected", "cancelled", "declined"} <= statuses, statuses
         assert {"fetch"} <= made.keys()
-        for path in (*PATHS, *API_PATHS, "/console/console.css", "/"):
+        for path in (*PATHS, *API_PATHS, "/console/console.css", "/console/icon.svg", "/"):
             answer = await it.web.get(path, follow_redirects=True)
             assert answer.status_code == 200, path
             assert_dressed(answer)
