@@ -49,11 +49,12 @@ def shots_directory(tmp_path: Path) -> Path:
     return directory
 
 
-async def browse(it: Served, pages: Mapping[str, str], shots: Path, login: bool, full: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+async def browse(it: Served, pages: Mapping[str, str], shots: Path, *, login: bool = False, question: str = "") -> Any:
+    """{"told": what each page looks like, "asked": what the question came to}."""
     chromium, node = browser_tools()
     entry = {"path": "/console/login", "token": TOKEN} if login else None
-    wanted = {"chromium": chromium, "base": it.url, "pages": dict(pages), "shots": str(shots), "login": entry, "full": full}
-    argv = [node, str(Path(__file__).with_name("browse.mjs")), json.dumps(wanted)]
+    wanted = {"chromium": chromium, "base": it.url, "pages": dict(pages), "shots": str(shots), "full": [], "login": entry}
+    argv = [node, str(Path(__file__).with_name("browse.mjs")), json.dumps({**wanted, "question": question})]
 
     def run() -> subprocess.CompletedProcess[str]:
         return subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
@@ -82,14 +83,20 @@ async def test_every_page_is_accessible_runs_nothing_and_fits_a_narrow_window(tm
         answer = await it.router.search({"question": "start the app"}, principal="local")
         assert answer.receipt is not None
         pages = {**PAGES, "receipt": f"/console/receipts/{answer.receipt.id}"}
-        told = await browse(it, pages, shots_directory(tmp_path), login=False)
-        assert len(told) == 2 * len(pages)
-        assert_fit_for_all(told)
+        seen = await browse(it, pages, shots_directory(tmp_path))
+        assert len(seen["told"]) == 2 * len(pages)
+        assert_fit_for_all(seen["told"])
 
 
-async def test_a_browser_logs_in_with_the_keyboard_and_the_login_page_is_accessible(tmp_path: Path) -> None:
+async def test_a_browser_logs_in_asks_and_logs_out_with_the_keyboard(tmp_path: Path) -> None:
+    """Also that our own forms pass the check of the Origin as a browser sends it."""
     browser_tools()
     async with console(tmp_path, TOKEN) as it:
         shots = shots_directory(tmp_path)
-        assert_fit_for_all(await browse(it, {"login": "/console/login"}, shots, login=False))
-        assert_fit_for_all(await browse(it, {"overview-of-a-token": "/console/"}, shots, login=True))
+        assert_fit_for_all((await browse(it, {"login": "/console/login"}, shots))["told"])
+        seen = await browse(it, {"overview-of-a-token": "/console/"}, shots, login=True, question=f"start {NASTY}")
+        assert_fit_for_all(seen["told"])
+        for asked in seen["asked"]:
+            assert asked["said"] == [] and asked["wide"] <= 0, asked
+            assert asked["receipt"].startswith("Receipt ")
+        assert len(seen["asked"]) == 2
