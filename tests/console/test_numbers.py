@@ -145,7 +145,7 @@ def test_the_time_of_the_next_try_is_told_of_suspended_experts_alone() -> None:
 async def test_a_suspended_expert_says_why_and_when_it_is_tried_again(tmp_path: Path) -> None:
     block = (
         'kind="http-json", url="http://127.0.0.1:9/", precision_class="lexical", engine="far", cap_ms=2000, intents=["conceptual"], '
-        'reading={format="json", items="items", path="path", lines="line"}'
+        'answer={form="json", items="results", fields={path="path", start_line="line"}}'
     )
     async with console(tmp_path, flags=[f"experts.far={{{block}}}", "priors.conceptual.far=0.9"]) as it:
         for number in range(4):
