@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sqlite3
 import time
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from search_router.console.numbers import HOUR_US, Event, counts, distributions,
 from search_router.console.pages import next_try
 from search_router.console.remembered import Remembered
 from search_router.console.shown import show_predicate
-from search_router.router.enrich.database import FILE_NAME
 from search_router.schema import PrecisionClass
 from tests.console.consoles import TOKEN, console, read_page
+from tests.scripted_router import hit
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -158,26 +157,43 @@ async def test_a_suspended_expert_says_why_and_when_it_is_tried_again(tmp_path: 
 
 @pytest.mark.anyio
 @pytest.mark.network
-async def test_outcomes_cache_and_hints_are_shown_with_links(tmp_path: Path) -> None:
+async def test_outcomes_and_uses_of_the_cache_are_shown_with_links(tmp_path: Path) -> None:
     async with console(tmp_path) as it:
-        answer = await it.router.search({"question": "start the app"}, principal="local")
-        assert answer.receipt is not None
+        first = await it.router.search({"question": "start the app"}, session="s", principal="local")
+        assert first.receipt is not None and first.evidence
         await it.router.enrichment.owner.flush()
-        database = sqlite3.connect(tmp_path / "home" / FILE_NAME)
-        database.execute(
-            "INSERT INTO outcomes (time_us, receipt_id, outcome_receipt_id, source, outcome, evidence_id, expert, expert_rank, reward_pm, "
-            "principal) VALUES (1, ?, '0123456789ab:7', 'reported', 'success', 'e', 'good', 1, 1000, 'local')",
-            (answer.receipt.id,),
-        )
-        database.commit()
-        database.close()
-        page = (await it.web.get(f"/console/receipts/{answer.receipt.id}")).text
-        assert "/console/receipts/0123456789ab:7" in read_page(page).links and "success (reported)" in page
-    shown = show_predicate(
-        {"cache": "stored by 0123456789ab:3", "hints": ["0123456789ab:4"], "outcomes": [{"of": "0123456789ab:5", "outcome": "x"}]}
-    )
+        request = {"receipt": first.receipt.id, "outcome": "success", "evidence": [first.evidence[0].id]}
+        told = await it.router.report_outcome(request, session="s", principal="local", owns=True)
+        assert told.receipt is not None and told.credited, told
+        await it.router.enrichment.owner.flush()
+        page = (await it.web.get(f"/console/receipts/{first.receipt.id}")).text
+        assert f"/console/receipts/{told.receipt.id}" in read_page(page).links and "success (reported)" in page
+        page = (await it.web.get(f"/console/receipts/{told.receipt.id}")).text
+        assert f"/console/receipts/{first.receipt.id}" in read_page(page).links and "good: " in page
+        view = (await it.web.get(f"/api/receipts/{first.receipt.id}")).json()
+        assert [(o["receipt"], o["outcome"]) for o in view["outcomes"]] == [(told.receipt.id, "success")]
+        assert (await it.web.get("/console/receipts?operation=outcome")).text.count('<th scope="row">') == 1
+    uses = {"cache": "stored by 0123456789ab:3", "hints": ["0123456789ab:4"], "outcomes": [{"of": "0123456789ab:5", "outcome": "x"}]}
+    shown = show_predicate(uses)
     assert shown.cache is not None
     assert (shown.cache.receipt, shown.hints[0].receipt, shown.outcomes[0].of.receipt) == tuple(f"0123456789ab:{n}" for n in (3, 4, 5))
+
+
+@pytest.mark.anyio
+@pytest.mark.network
+async def test_an_answer_from_the_cache_counts_as_one_and_names_the_receipt_that_it_came_from(tmp_path: Path) -> None:
+    scripts = {"one": [{"when": "*", "hits": [hit()]}]}
+    async with console(tmp_path, scripts=scripts, flags=["cache.enabled=true"]) as it:
+        for _ in range(2):
+            answer = await it.router.search({"question": "start the app"}, principal="local")
+            await it.router.enrichment.owner.flush()
+        assert answer.receipt is not None
+        overview = (await it.web.get("/api/overview")).json()
+        assert (overview["cached"], answer.status.value) == (1, "cached")
+        page = read_page((await it.web.get(f"/console/receipts/{answer.receipt.id}")).text)
+        first = answer.receipt.id.replace(":2", ":1")
+        print(page.words[-60:])
+        assert f"/console/receipts/{first}" in page.links
 
 
 @pytest.mark.anyio

@@ -66,6 +66,10 @@ async def ask_for_every_status(it: Served) -> dict[str, str]:
             fetched = await router.fetch({"ids": [e.id for e in answer.evidence] + [NASTY]})
             assert fetched.receipt is not None
             made["fetch"] = fetched.receipt.id
+            outcome = {"receipt": answer.receipt.id, "outcome": "success", "evidence": [NASTY]}
+            told = await router.report_outcome(outcome, session=NASTY[:100], principal="local", owns=True)
+            assert told.receipt is not None
+            made["outcome"] = told.receipt.id
     with anyio.move_on_after(0.3):
         await router.search({"question": "hang now"})
     return made
@@ -77,7 +81,7 @@ async def test_every_page_and_every_path_of_the_api_answers_over_receipts_of_eve
         listed = (await it.web.get("/api/receipts?limit=999")).json()
         statuses = {row["status"] for row in listed["rows"]}
         assert {"answered", "rejected", "cancelled", "declined"} <= statuses, statuses
-        assert {"fetch"} <= made.keys()
+        assert {"fetch", "outcome"} <= made.keys()
         for path in (*PATHS, *API_PATHS, "/console/console.css", "/console/icon.svg", "/"):
             answer = await it.web.get(path, follow_redirects=True)
             assert answer.status_code == 200, path
