@@ -18,8 +18,8 @@ from search_router.console.pages import next_try
 from search_router.console.remembered import Remembered
 from search_router.console.shown import show_predicate
 from search_router.schema import PrecisionClass
-from tests.console.consoles import TOKEN, console, read_page
-from tests.scripted_router import hit
+from tests.console.consoles import TOKEN, console, read_page, served
+from tests.router.enrich.workshop import QUESTIONS, ask, workshop
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -182,18 +182,13 @@ async def test_outcomes_and_uses_of_the_cache_are_shown_with_links(tmp_path: Pat
 @pytest.mark.anyio
 @pytest.mark.network
 async def test_an_answer_from_the_cache_counts_as_one_and_names_the_receipt_that_it_came_from(tmp_path: Path) -> None:
-    scripts = {"one": [{"when": "*", "hits": [hit()]}]}
-    async with console(tmp_path, scripts=scripts, flags=["cache.enabled=true"]) as it:
-        for _ in range(2):
-            answer = await it.router.search({"question": "start the app"}, principal="local")
-            await it.router.enrichment.owner.flush()
-        assert answer.receipt is not None
+    async with workshop(tmp_path) as router, served(router) as it:
+        first, again = [await ask(router, QUESTIONS[0], limit=3) for _ in range(2)]
+        assert first.receipt is not None and again.receipt is not None
         overview = (await it.web.get("/api/overview")).json()
-        assert (overview["cached"], answer.status.value) == (1, "cached")
-        page = read_page((await it.web.get(f"/console/receipts/{answer.receipt.id}")).text)
-        first = answer.receipt.id.replace(":2", ":1")
-        print(page.words[-60:])
-        assert f"/console/receipts/{first}" in page.links
+        assert (overview["cached"], again.status.value) == (1, "cached")
+        page = (await it.web.get(f"/console/receipts/{again.receipt.id}")).text
+        assert "Used of earlier answers" in page and f"/console/receipts/{first.receipt.id}" in read_page(page).links
 
 
 @pytest.mark.anyio
