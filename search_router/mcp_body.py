@@ -31,10 +31,16 @@ class BodyClock:
                 await self._hold(receive, held)
             if waiting.cancelled_caught:
                 said = f"The body did not come whole within {self._seconds:g} s (http.body_timeout_ms)."
-                refusal = JSONResponse({"error": "request-timeout", "remedy": said}, status_code=408, headers=CLOSE)
+                refusal = JSONResponse(
+                    {"error": "request-timeout", "message": "The body did not come in time.", "remedy": said},
+                    status_code=408,
+                    headers=CLOSE,
+                )
         except anyio.get_cancelled_exc_class():
             # The server ends; or the client has left, and then the scope around us cancels the answer too. Nothing has begun yet.
-            refusal = JSONResponse({"error": "shutting-down", "remedy": "Ask again later."}, status_code=503, headers=CLOSE)
+            refusal = JSONResponse(
+                {"error": "shutting-down", "message": "The server ends.", "remedy": "Ask again later."}, status_code=503, headers=CLOSE
+            )
         if refusal is not None:
             await refusal(scope, receive, send)
             return

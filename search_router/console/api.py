@@ -280,6 +280,7 @@ def openapi() -> dict[str, Any]:
                         ("400", "A parameter or the body is wrong."),
                         ("401", "The bearer token is missing."),
                         ("404", "There is no such thing."),
+                        ("408", "The body did not come in time."),
                         ("413", "The body is too large."),
                         ("429", "Too many requests."),
                         ("503", "It cannot be read at the moment."),
