@@ -28,7 +28,7 @@ LOOKED_AT: Final = 5_000
 """Receipts whose status and class one page compares at most."""
 READ: Final = 500
 """Receipts that one page reads whole at most."""
-SEARCHED: Final = 1_500
+SEARCHED: Final = 1_000
 """Receipts that one page looks through at most to find a principal's own."""
 AT_ONCE: Final = 100
 UNREADABLE: Final = "unreadable"
