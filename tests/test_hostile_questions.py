@@ -292,7 +292,7 @@ def ask_all(folder: Path, root: Path, questions: list[str], intents: tuple[str |
         launcher=("-c", SPY),
     )
     assert len(ended.lines) == len(requests)
-    assert {answer["status"] for answer in ended.lines} <= {"answered", "empty", "declined", "rejected"}
+    assert {answer["status"] for answer in ended.lines} <= {"answered", "empty", "declined", "rejected", "cached"}
     programs_started = {Path(line).name for line in spawned.read_text().splitlines()}
     assert programs_started <= {"git", "rg", Path(sys.executable).name}  # no shell, and nothing by another way than Popen
     return logged(log)

@@ -12,15 +12,17 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from search_router.benchmark.ask import NOTHING_REMEMBERED
 from search_router.benchmark.mcp_client import BrokenAnswer, McpClient
 from search_router.benchmark.overhead import QUESTION, make_workspace
-from search_router.benchmark.served import http_server, resources_of
+from search_router.benchmark.served import Resources, http_server, resources_of
 from search_router.benchmark.timing import summarise
 from search_router.config.loader import load_config
 from search_router.router.checking import find_anchors, verify_whole_logs
 
 WARM_UP = 20
 REQUEST_SECONDS = 60.0
+REST_SECONDS = 5.0
 
 
 class _Outcome:
@@ -59,6 +61,14 @@ async def _all_clients(port: int, clients: int, requests: int) -> tuple[_Outcome
     return outcome, time.perf_counter() - began
 
 
+def _at_rest(pid: int, before: Resources) -> Resources:
+    """The server's resources once the last connections are closed, or after REST_SECONDS."""
+    until = time.monotonic() + REST_SECONDS
+    while (found := resources_of(pid)).files > before.files and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
 def run(clients: int = 100, requests: int = 20) -> dict[str, object]:
     """`clients` at once, each asking `requests` questions one after another.
 
@@ -71,14 +81,14 @@ def run(clients: int = 100, requests: int = 20) -> dict[str, object]:
         config = folder / "user.toml"
         config.touch()
         kept = {key: value for key, value in os.environ.items() if not key.startswith("SEARCH_ROUTER")}
-        environ = kept | {"SEARCH_ROUTER_HOME": str(folder / "home"), "SEARCH_ROUTER_CONFIG": str(config)}
+        environ = kept | NOTHING_REMEMBERED | {"SEARCH_ROUTER_HOME": str(folder / "home"), "SEARCH_ROUTER_CONFIG": str(config)}
         with http_server(folder / "work", flags, environ) as (pid, port):
             asyncio.run(_all_clients(port, 2, WARM_UP))
             before = resources_of(pid)
             outcome, seconds = asyncio.run(_all_clients(port, clients, requests))
-            after = resources_of(pid)
+            after = _at_rest(pid, before)
             again, _ = asyncio.run(_all_clients(port, clients, requests))
-            last = resources_of(pid)
+            last = _at_rest(pid, before)
         paths = load_config(roots=[folder / "work"], environ=environ, flags=flags).paths
         logs = verify_whole_logs(paths, find_anchors(paths))
         stored = sum(int(checked.what.split()[-2]) for checked in logs)

@@ -6,6 +6,7 @@ content of those that changed so recently that they may change again within one 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Collection
@@ -67,6 +68,8 @@ class _Tree:
     racy: dict[str, _Racy] = field(default_factory=dict[str, _Racy])
     newest_ns: int = 0
     """The latest change of a listed file."""
+    running: asyncio.Task[tuple[str | None, int | None]] | None = None
+    next: asyncio.Task[tuple[str | None, int | None]] | None = None
 
     def __post_init__(self) -> None:
         self.quiet = QuietTree(self.project)
@@ -89,8 +92,27 @@ class _Tree:
     async def look(self) -> tuple[str | None, int | None]:
         """(the fingerprint, the pulse at which it holds) as of a moment after this was called. Raises ExpertError.
 
-        There is no fingerprint of a tree that is being written.
+        There is no fingerprint of a tree that is being written. Whoever comes while the files are being listed shares the next list.
         """
+        if self.next is None:
+            self.next = asyncio.create_task(self._list_after(self.running), name="list the files for the cache")
+            self.next.add_done_callback(_retrieve)
+        return await asyncio.shield(self.next)
+
+    def close(self) -> None:
+        """Watch and list no more; safe to call twice."""
+        for listing in (self.running, self.next):
+            if listing is not None:
+                listing.cancel()
+        self.quiet.close()
+
+    async def _list_after(self, running: asyncio.Task[tuple[str | None, int | None]] | None) -> tuple[str | None, int | None]:
+        if running is not None:
+            await asyncio.wait({running})
+        self.running, self.next = self.next, None
+        return await self._list()
+
+    async def _list(self) -> tuple[str | None, int | None]:
         before = self.pulse()
         manifest = await read_manifest(self.project, nested=self.nested)
         fingerprint = await anyio.to_thread.run_sync(self._digest, manifest)
@@ -143,6 +165,12 @@ class _Tree:
             content = known.content
         self.racy[entry.path] = _Racy(entry, content, not racy)
         return content
+
+
+def _retrieve(listing: asyncio.Task[tuple[str | None, int | None]]) -> None:
+    """Look at the outcome, so that a failure that nobody waited for is not reported as forgotten."""
+    if not listing.cancelled():
+        listing.exception()
 
 
 class CorpusWatch:
@@ -217,7 +245,7 @@ class CorpusWatch:
     def close(self) -> None:
         """Watch no more; safe to call twice."""
         for tree in self._trees.values():
-            tree.quiet.close()
+            tree.close()
         self._trees.clear()
 
     def _tree(self, project: Project, nested: tuple[Path, ...]) -> _Tree:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,6 +21,7 @@ FILE_NAME: Final = "enrich.sqlite"
 APPLICATION_ID: Final = 0x53524531
 WRITE_WAIT_SECONDS: Final = 5.0
 READ_WAIT_SECONDS: Final = 0.05
+BUSY_PAUSE_SECONDS: Final = 0.005
 DAY_US: Final = 86_400 * 1_000_000
 
 MIGRATIONS: Final[tuple[str, ...]] = (
@@ -157,13 +159,31 @@ def open_for_writing(path: Path, wait_seconds: float = WRITE_WAIT_SECONDS) -> sq
         path.chmod(0o600)
         database = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
         try:
-            database.execute("PRAGMA journal_mode=WAL")
+            _keep_a_write_ahead_log(database, wait_seconds)
             database.execute("PRAGMA synchronous=NORMAL")
             _migrate(database, path)
         except BaseException:
             database.close()
             raise
         return database
+
+
+def _keep_a_write_ahead_log(database: sqlite3.Connection, wait_seconds: float) -> None:
+    """Change the journal. SQLite does not wait for another process that does the same at this moment, so we do.
+
+    Raises:
+        sqlite3.OperationalError: it is still busy after `wait_seconds`.
+    """
+    until = time.monotonic() + wait_seconds
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(BUSY_PAUSE_SECONDS)
+        else:
+            return
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection | None:

@@ -133,6 +133,9 @@ class Looker:
         if look.moment is None or not whole or answer.receipt is None or look.hint is not None or not _is_whole(answer, replies):
             self.leave(look)
             return
+        if look.moment.fingerprint is None and None in look.moment.changes and not self.corpus.can_watch(look.projects):
+            self.leave(look)  # to prove it would list all files after every answer; a question that comes again lists them before it
+            return
         if len(self._keeping) >= MAX_KEEPING:
             self._owner.tally.overflowed += 1
             self.leave(look)
