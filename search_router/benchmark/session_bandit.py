@@ -83,7 +83,7 @@ def play(questions: Sequence[Lists], weigh: Weigh, fusion: FusionConfig, liar: s
         used = next((name for name in ranking if name.startswith(f"{liar}-")), None) if liar else TARGET
         if used is not None and used in ranking[:PAGE]:
             sources = [(expert, hits.index(used) + 1) for expert, hits in lists.items() if used in hits]
-            steps.insert(0, observe({used: sources}, [used], 1000, fusion.k, PRIORS_PM))
+            steps.insert(0, observe({used: sources}, [used], 1000, PRIORS_PM))
             del steps[MAX_STEPS:]
     return played
 

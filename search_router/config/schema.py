@@ -223,6 +223,8 @@ class BanditConfig(Section):
     """No weight rises above this multiple of its prior."""
     discount: float = Field(ge=0.5, le=1)
     """What an outcome counts after the next one, so that a change within the session is followed; 1 forgets nothing."""
+    exploration: float = Field(ge=0.001, le=1)
+    """How far draws stray: 1 is plain Thompson sampling, less is nearer to what is most likely (the posterior's variance times this)."""
 
 
 class TelemetryConfig(Section):

@@ -1,9 +1,10 @@
 """The session bandit: what a session told of its answers moves the weights of its experts, within bounds and in the open.
 
-Discounted Thompson sampling (Thompson 1933; Raj and Kalyani 2017, arXiv:1707.09727) over each expert's share in the evidence that was used.
-A prior of the configuration is a weight and no rate, so the Beta's mean is that prior's part of the sum over the asked experts: what weighted
-RRF would credit it with if everybody found everything at one rank. A share as expected moves nothing; shares are always counted by the
-configured priors, never by drawn weights, so that luck does not feed itself. Everything here is pure. See docs/decisions/0038.
+Discounted Thompson sampling (Thompson 1933; Raj and Kalyani 2017, arXiv:1707.09727) with a reshaped posterior (Chapelle and Li 2011, section
+5) over each expert's share in the evidence that was used. A prior of the configuration is a weight and no rate, so the Beta's mean is that
+prior's part of the sum over the asked experts: the share it gets of an item that everybody found at one rank. A share as expected moves
+nothing; shares are counted by the configured priors, never by drawn weights, so that luck does not feed itself. Everything here is pure.
+See docs/decisions/0038.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LEAST_SHAPE: Final = 0.01
 """Neither parameter of a Beta is smaller; at 0 it has no density."""
 SEED_DIGITS: Final = 16
 MAX_STEPS: Final = 200
-"""Older outcomes count nothing: at a discount of 0.98 they would count 2 %."""
+"""Older outcomes count nothing; at a discount of 0.98 this one would count 2 %."""
 
 Items = Mapping[str, Sequence[tuple[str, int]]]
 """Evidence id to its sources: (expert, 1-based rank)."""
@@ -55,15 +56,16 @@ class Draw:
         return None if told is None else cls(told["seed"], told["task_class"], told["outcomes"], told["priors_pm"], told["weights_pm"])
 
 
-def observe(items: Items, evidence: Sequence[str], reward_pm: int, k: int, priors_pm: Mapping[str, int]) -> tuple[Observation, ...]:
+def observe(items: Items, evidence: Sequence[str], reward_pm: int, priors_pm: Mapping[str, int]) -> tuple[Observation, ...]:
     """What an outcome says of each asked expert, on the average of the items that were used.
 
     For a reward r > 0 an expert whose share in an item is x gains r x and loses r (1 - x); a failure costs x those who put the item there.
-    Shares are parts of the item's weighted RRF score. An outcome without evidence says nothing of anybody.
+    A share is the expert's part of the sum of prior / log2(1 + rank), what a reader of its own list would have had (the discount of DCG).
+    An outcome without evidence says nothing of anybody.
     """
     gained, lost = dict.fromkeys(priors_pm, 0.0), dict.fromkeys(priors_pm, 0.0)
     for each in evidence:
-        parts = {expert: priors_pm[expert] / (k + rank) for expert, rank in items[each] if expert in priors_pm}
+        parts = {expert: priors_pm[expert] / math.log2(1 + rank) for expert, rank in items[each] if expert in priors_pm}
         total = sum(parts.values())
         if total <= 0:
             continue
@@ -103,7 +105,7 @@ def draw_weights(priors_pm: Mapping[str, int], steps: Sequence[Sequence[Observat
     for name, (alpha, beta) in posterior(priors_pm, steps, rules).items():
         prior = priors_pm[name]
         if prior:
-            share = CounterRandom(f"{seed}/{name}").betavariate(alpha, beta)
+            share = CounterRandom(f"{seed}/{name}").betavariate(alpha / rules.exploration, beta / rules.exploration)
             weights[name] = bounded(share * total, prior, rules)
     return weights
 
