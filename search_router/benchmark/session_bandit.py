@@ -12,7 +12,7 @@ import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from search_router.config.schema import BanditConfig, Config, FusionConfig
 from search_router.router.enrich.bandit import MAX_STEPS, Observation, bounded, draw_weights, observe, posterior, seed_of
@@ -142,8 +142,8 @@ def arms(rules: BanditConfig, session: str) -> dict[str, Weigh]:
 
 def verdict(result: Mapping[str, object]) -> bool:
     """Whether regret falls by half within 50 requests, at the start and after the change, and nobody left the bounds."""
-    ratios, liars = result["regret of thompson / of the priors"], result["liars"]
-    assert isinstance(ratios, dict) and isinstance(liars, dict)
+    ratios = cast("Mapping[str, float]", result["regret of thompson / of the priors"])
+    liars = cast("Mapping[str, float]", result["liars"])
     return ratios["first 50"] <= 0.5 and ratios["50 after the change"] <= 0.5 and not liars["out of bounds"]
 
 
