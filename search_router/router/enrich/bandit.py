@@ -1,7 +1,7 @@
 """The session bandit: what a session told of its answers moves the weights of its experts, within bounds and in the open.
 
-Discounted Thompson sampling (Thompson 1933; Raj and Kalyani 2017, arXiv:1707.09727) with a reshaped posterior (Chapelle and Li 2011,
-section 5) over each expert's share in the evidence that was used. A prior of the configuration is a weight and no rate, so the Beta's mean is that
+Discounted Thompson sampling (Thompson 1933; Raj and Kalyani 2017, arXiv:1707.09727) with a reshaped posterior (Chapelle and Li 2011, §5)
+over each expert's share in the evidence that was used. A prior of the configuration is a weight and no rate, so the Beta's mean is that
 prior's part of the sum over the asked experts: the share it gets of an item that everybody found at one rank. A share as expected moves
 nothing; shares are counted by the configured priors, never by drawn weights, so that luck does not feed itself. Everything here is pure.
 See docs/decisions/0038.
