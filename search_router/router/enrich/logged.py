@@ -106,7 +106,7 @@ def read_verified_logs(paths: StatePaths) -> Logged:
         raise LogsRefused(
             f"Nothing is learned from receipts that do not verify: {said}",
             remedy="`search-router receipts verify --all` tells more; `receipts repair LOG` sets a log aside.",
-            exit_code=EXIT_CODES[worst([kind for _, kind, _ in faults], VerdictKind.INVALID)],
+            exit_code=EXIT_CODES[worst({kind for _, kind, _ in faults}, VerdictKind.INVALID)],
         )
     answers: dict[str, Used] = {}
     told: dict[str, _Told] = {}
@@ -202,10 +202,11 @@ def _take(receipt_id: str, predicate: Mapping[str, Any], answers: dict[str, Used
     """One receipt: an answer with evidence, or outcomes that were taken."""
     if predicate.get("operation") == "search" and predicate.get("status") in ANSWERED and predicate.get("items"):
         items: list[Mapping[str, Any]] = predicate["items"]
+        classification: Mapping[str, Any] = predicate.get("classification") or {}
         answers[receipt_id] = Used(
             receipt_id=receipt_id,
             session=f"{predicate.get('principal')}/{predicate.get('session')}",
-            task_class=(predicate.get("classification") or {}).get("intent", ""),
+            task_class=classification.get("intent", ""),
             sources=tuple(tuple((s["expert"], s["rank"]) for s in item["sources"]) for item in items),
             ids=tuple(item["id"] for item in items),
             rewards=(0.0,) * len(items),

@@ -9,6 +9,7 @@ on some sessions and valued on others; sessions are what is resampled and swappe
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,6 +33,8 @@ ROUNDS: Final = 2
 MAX_QUESTIONS: Final = 20_000
 MAX_ITEMS: Final = 50
 SEED: Final = 20260
+DISCOUNTS: Final = np.array([1 / math.log2(1 + place) for place in range(1, MAX_ITEMS + 1)])
+"""Of a place, 1-based: the discount of DCG (Järvelin and Kekäläinen 2002)."""
 
 Floats = NDArray[np.float64]
 Weights = dict[str, int]
@@ -166,11 +169,10 @@ def _fit(data: _Matrix, rows: NDArray[np.int64], priors: Weights, least_pm: int)
 def _values(data: _Matrix, rows: NDArray[np.int64], weights: Weights) -> Floats:
     """What each question's ranking is worth under these weights; equal scores stay in the order of the page."""
     scores: Floats = data.votes[rows] @ np.array([float(weights[name]) for name in data.experts])
-    scores[~data.there[rows]] = -1.0
-    order = np.argsort(-scores, axis=1, kind="stable")
+    minus: Floats = np.where(data.there[rows], np.negative(scores), 1.0)
+    order = np.argsort(minus, axis=1, kind="stable")
     worth: Floats = np.take_along_axis(data.worth[rows], order, axis=1)
-    discounts = 1 / np.log2(np.arange(2, worth.shape[1] + 2))
-    values: Floats = worth @ discounts
+    values: Floats = worth @ DISCOUNTS[: worth.shape[1]]
     return values
 
 

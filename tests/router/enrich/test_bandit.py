@@ -42,6 +42,7 @@ rules = st.builds(
 )
 
 
+@pytest.mark.behaviour("bandit-stays-in-bounds")
 @given(priors, steps, rules, st.text(max_size=20))
 def test_no_weight_leaves_its_bounds_whatever_is_told(priors_pm: dict[str, int], told: Any, rules: BanditConfig, seed: str) -> None:
     weights = draw_weights(priors_pm, told, rules, seed)
@@ -102,7 +103,7 @@ def test_numbers_follow_from_their_name_alone() -> None:
 
 
 def test_regret_falls_by_half_within_50_requests_and_liars_stay_within_bounds(tmp_path: Path) -> None:
-    result: Any = session_bandit.run(load_config(roots=[tmp_path], environ=environ(tmp_path)).config, sessions=6)
+    result: Any = session_bandit.run(load_config(roots=[tmp_path], environ=environ(tmp_path)).config, sessions=12)
 
     assert session_bandit.verdict(result)
     assert (result["liars"]["lowest"], result["liars"]["highest"]) == (0.5, 1.5)  # they reach the bounds, and no further
@@ -110,22 +111,24 @@ def test_regret_falls_by_half_within_50_requests_and_liars_stay_within_bounds(tm
     assert steady["thompson"] > steady["priors"] - 0.02
 
 
-async def ask(router: Router, **caller: str) -> tuple[Answer, dict[str, Any]]:
-    answer = await router.search({"question": QUESTION}, **caller)
+async def ask(router: Router, session: str) -> tuple[Answer, dict[str, Any]]:
+    answer = await router.search({"question": QUESTION}, session=session)
     assert answer.receipt is not None
     return answer, (await router.receipt(answer.receipt.id)).statement["predicate"]
 
 
-async def tell(router: Router, answer: Answer, path: str, **caller: str) -> None:
+async def tell(router: Router, answer: Answer, path: str, session: str) -> None:
     assert answer.receipt is not None
     (used,) = [item.id for item in answer.evidence if item.path == path]
-    await router.report_outcome({"receipt": answer.receipt.id, "outcome": "success", "evidence": [used]}, **caller)
+    await router.report_outcome({"receipt": answer.receipt.id, "outcome": "success", "evidence": [used]}, session=session)
     await router.enrichment.settle()
 
 
+@pytest.mark.behaviour("bandit-stays-in-bounds")
 @pytest.mark.anyio
 async def test_outcomes_weigh_the_sessions_next_question_and_the_receipt_says_how(tmp_path: Path) -> None:
     async with scripted_router(tmp_path, SCRIPTS, flags=ON) as router:
+        before: dict[str, Any] = {}
         for _ in range(6):
             answer, before = await ask(router, session="s")
             await tell(router, answer, "src/twin_a.py", session="s")
@@ -178,10 +181,11 @@ async def test_drawn_weights_are_part_of_what_is_cached(tmp_path: Path) -> None:
     assert other["cache"] == first["cache"] and other["bandit"] is None
 
 
-async def ask_until_cached(router: Router, **caller: str) -> dict[str, Any]:
+async def ask_until_cached(router: Router, session: str) -> dict[str, Any]:
     """What the receipt of the first cached answer says; outside git a question must be seen before keeping its answer pays."""
+    told: dict[str, Any] = {}
     for _ in range(4):
-        _, told = await ask(router, **caller)
+        _, told = await ask(router, session)
         await router.enrichment.settle()
         if told["cache"].startswith("hit"):
             return told
