@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +19,7 @@ from search_router.receipts.envelope import parse_envelope
 from search_router.receipts.log import SELECT_ROWS, Row, log_path, open_for_reading, read_rows, store_failure
 from search_router.receipts.merkle import Tree
 from search_router.receipts.verify import EXIT_CODES, VerdictKind, worst
-from search_router.receipts.whole_log import LogVerdict
-from search_router.router.checking import find_anchors, judge_whole_logs
+from search_router.router.checking import Anchors, find_anchors, judge_whole_logs
 from search_router.router.enrich.outcomes import ANSWERED, REWARD_PM
 
 BATCH: Final = 500
@@ -89,17 +88,41 @@ class _Told:
     fetched: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def read_verified_logs(paths: StatePaths) -> Logged:
-    """Verify every log of the store, then read it.
+def read_verified_logs(paths: StatePaths, qrels: Path | None = None) -> Logged:
+    """Verify every log of the store, then read it twice: what was told, and the answers of which it was told. `qrels` replace outcomes.
 
     Raises:
         LogsRefused: a log is invalid (exit code 1) or cannot be checked (3).
+        QrelsUnusable: the file of judgements cannot be read, or judges what is no answer with evidence.
         ReceiptNotFound: there is no log.
         KeyUnusable: nobody's key is at hand to verify with.
     """
+    judged = {} if qrels is None else read_qrels(qrels)
     anchors = find_anchors(paths)
+    ranges = _verified(paths, anchors)
+    told: dict[str, _Told] = {}
+    for each in ranges:
+        for _, predicate in _read_range(paths.receipts, each):
+            _hear(predicate, told)
+    used: list[Used] = []
+    for each in ranges:
+        for receipt_id, predicate in _read_range(paths.receipts, each):
+            answer = _answer_of(receipt_id, predicate) if receipt_id in told or receipt_id in judged else None
+            if answer is not None:
+                grades = judged.pop(receipt_id, None)
+                used.append(_judged(answer, grades) if grades is not None else _with_rewards(answer, told[receipt_id]))
+    if judged:
+        stranger = next(iter(judged))
+        raise QrelsUnusable(
+            f"{qrels} judges receipt {stranger[:80]!r}, which is no answer with evidence in a verified log.", remedy="Name such receipts."
+        )
+    return Logged(ranges, tuple(each for each in used if any(each.rewards)), anchors.notes)
+
+
+def _verified(paths: StatePaths, anchors: Anchors) -> tuple[LogRange, ...]:
+    """The ranges of all logs, every one of them valid. Raises LogsRefused."""
     verdicts, gone = judge_whole_logs(paths, anchors)
-    faults = [(f"log {v.log}", v.kind, v.reasons) for v in verdicts if v.kind is not VerdictKind.VALID]
+    faults = [(f"log {v.log}", v.kind, v.reasons) for v in verdicts if v.kind is not VerdictKind.VALID or v.tree is None]
     faults += [(each.what, each.verdict, each.reasons) for each in gone]
     if faults:
         said = "; ".join(f"{what} is {kind.value}: {' '.join(reasons[:2])}" for what, kind, reasons in faults[:5])
@@ -108,36 +131,7 @@ def read_verified_logs(paths: StatePaths) -> Logged:
             remedy="`search-router receipts verify --all` tells more; `receipts repair LOG` sets a log aside.",
             exit_code=EXIT_CODES[worst({kind for _, kind, _ in faults}, VerdictKind.INVALID)],
         )
-    answers: dict[str, Used] = {}
-    told: dict[str, _Told] = {}
-    for verdict in verdicts:
-        for receipt_id, predicate in _predicates(paths.receipts, verdict):
-            _take(receipt_id, predicate, answers, told)
-    ranges = tuple(LogRange(v.log, v.rows, v.tree.root().hex()) for v in verdicts if v.tree is not None)
-    return Logged(ranges, tuple(_with_rewards(answers, told)), anchors.notes)
-
-
-def add_qrels(logged: Logged, answers: Mapping[str, Used], path: Path) -> Logged:
-    """With judgements in place of outcomes for the receipts that the file names. Raises QrelsUnusable, naming the line."""
-    judged = read_qrels(path)
-    strangers = [receipt for receipt in judged if receipt not in answers]
-    if strangers:
-        raise QrelsUnusable(
-            f"{path} judges receipt {strangers[0][:80]!r}, which is no answer with evidence in a verified log.",
-            remedy="Name such receipts.",
-        )
-    top = max((grade for grades in judged.values() for grade in grades.values()), default=0) or 1
-    added = [
-        replace(
-            answers[receipt],
-            session=f"qrels {receipt}",
-            rewards=tuple(grades.get(each, 0) / top for each in answers[receipt].ids),
-            judged=True,
-        )
-        for receipt, grades in judged.items()
-    ]
-    kept = tuple(each for each in logged.used if each.receipt_id not in judged)
-    return replace(logged, used=(*kept, *(each for each in added if any(each.rewards))))
+    return tuple(LogRange(v.log, v.rows, v.tree.root().hex()) for v in verdicts if v.tree is not None)
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
@@ -158,24 +152,9 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     return judged
 
 
-def read_answers(paths: StatePaths, ranges: Sequence[LogRange]) -> dict[str, Used]:
-    """Every answer with evidence of the given ranges, without rewards, by receipt id. Raises LogsRefused when a log has changed since."""
-    answers: dict[str, Used] = {}
-    for each in ranges:
-        for receipt_id, predicate in _read_range(paths.receipts, each):
-            _take(receipt_id, predicate, answers, {})
-    return answers
-
-
-def _predicates(directory: Path, verdict: LogVerdict) -> Iterator[tuple[str, dict[str, Any]]]:
-    if verdict.tree is not None:
-        yield from _read_range(directory, LogRange(verdict.log, verdict.rows, verdict.tree.root().hex()))
-
-
 def _read_range(directory: Path, wanted: LogRange) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(receipt id, predicate) of exactly the receipts of a range; the last one comes only when their tree has its root."""
+    """(receipt id, predicate) of exactly the receipts of a range. Raises LogsRefused at its end when their tree has another root."""
     path, tree, last = log_path(directory, wanted.log), Tree(), 0
-    found: list[tuple[str, dict[str, Any]]] = []
     try:
         with open_for_reading(path) as database:
             while last < wanted.size:
@@ -185,7 +164,7 @@ def _read_range(directory: Path, wanted: LogRange) -> Iterator[tuple[str, dict[s
                 for row in rows:
                     envelope = parse_envelope(row.envelope)
                     tree, _ = tree.append(bytes.fromhex(Row.payload_hash(envelope)))
-                    found.append((f"{wanted.log}:{row.seq}", json.loads(envelope.payload)["predicate"]))
+                    yield f"{wanted.log}:{row.seq}", json.loads(envelope.payload)["predicate"]
                 last = rows[-1].seq
     except sqlite3.Error as error:
         raise store_failure(path, error) from error
@@ -195,22 +174,10 @@ def _read_range(directory: Path, wanted: LogRange) -> Iterator[tuple[str, dict[s
         raise LogsRefused(
             f"Log {wanted.log} was changed after it had been verified.", remedy="Find out who did it, and verify again.", exit_code=1
         )
-    return iter(found)
 
 
-def _take(receipt_id: str, predicate: Mapping[str, Any], answers: dict[str, Used], told: dict[str, _Told]) -> None:
-    """One receipt: an answer with evidence, or outcomes that were taken."""
-    if predicate.get("operation") == "search" and predicate.get("status") in ANSWERED and predicate.get("items"):
-        items: list[Mapping[str, Any]] = predicate["items"]
-        classification: Mapping[str, Any] = predicate.get("classification") or {}
-        answers[receipt_id] = Used(
-            receipt_id=receipt_id,
-            session=f"{predicate.get('principal')}/{predicate.get('session')}",
-            task_class=classification.get("intent", ""),
-            sources=tuple(tuple((s["expert"], s["rank"]) for s in item["sources"]) for item in items),
-            ids=tuple(item["id"] for item in items),
-            rewards=(0.0,) * len(items),
-        )
+def _hear(predicate: Mapping[str, Any], told: dict[str, _Told]) -> None:
+    """What a receipt says of earlier answers, if it was taken."""
     if predicate.get("status") != ACCEPTED:
         return
     for fact in predicate.get("outcomes") or ():
@@ -220,13 +187,30 @@ def _take(receipt_id: str, predicate: Mapping[str, Any], answers: dict[str, Used
             worth.update(dict.fromkeys(fact["evidence"], REWARD_PM[fact["outcome"]]))
 
 
-def _with_rewards(answers: Mapping[str, Used], told: Mapping[str, _Told]) -> Iterator[Used]:
-    """The answers of which something was used, in the order of the logs."""
-    for receipt_id, answer in answers.items():
-        about = told.get(receipt_id)
-        if about is None:
-            continue
-        worth = about.fetched | about.reported
-        rewards = tuple(worth.get(each, 0) / 1000 for each in answer.ids)
-        if any(rewards):
-            yield replace(answer, rewards=rewards)
+def _answer_of(receipt_id: str, predicate: Mapping[str, Any]) -> Used | None:
+    """An answer with evidence, without rewards yet; None for any other receipt."""
+    if predicate.get("operation") != "search" or predicate.get("status") not in ANSWERED or not predicate.get("items"):
+        return None
+    items: list[Mapping[str, Any]] = predicate["items"]
+    classification: Mapping[str, Any] = predicate.get("classification") or {}
+    return Used(
+        receipt_id=receipt_id,
+        session=f"{predicate.get('principal')}/{predicate.get('session')}",
+        task_class=classification.get("intent", ""),
+        sources=tuple(tuple((s["expert"], s["rank"]) for s in item["sources"]) for item in items),
+        ids=tuple(item["id"] for item in items),
+        rewards=(0.0,) * len(items),
+    )
+
+
+def _with_rewards(answer: Used, told: _Told) -> Used:
+    """A report says more than a fetch."""
+    worth = told.fetched | told.reported
+    return replace(answer, rewards=tuple(worth.get(each, 0) / 1000 for each in answer.ids))
+
+
+def _judged(answer: Used, grades: Mapping[str, int]) -> Used:
+    """The best grade of a receipt is worth 1; each judged receipt is a session of its own."""
+    top = max(grades.values(), default=0) or 1
+    rewards = tuple(grades.get(each, 0) / top for each in answer.ids)
+    return replace(answer, session=f"qrels {answer.receipt_id}", rewards=rewards, judged=True)

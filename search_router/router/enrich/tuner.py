@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from search_router.config.loader import LoadedConfig, load_config
-from search_router.router.enrich.logged import Logged, add_qrels, read_answers, read_verified_logs
+from search_router.router.enrich.logged import Logged, read_verified_logs
 from search_router.router.enrich.tuned_file import (
     TunedFile,
     TunedFileError,
@@ -100,10 +100,9 @@ class Tuner:
             LogsRefused, ReceiptNotFound, KeyUnusable: the receipts do not verify, or there are none.
             QrelsUnusable: the judgements cannot be read, or are of other answers.
         """
-        loaded, sources = self._loaded, [] if qrels is None else [f"qrels {qrels.name}, sha256 {_sha256(qrels)}"]
-        logged = read_verified_logs(loaded.paths)
-        if qrels is not None:
-            logged = add_qrels(logged, read_answers(loaded.paths, logged.ranges), qrels)
+        loaded = self._loaded
+        logged = read_verified_logs(loaded.paths, qrels)
+        sources = [] if qrels is None else [f"qrels {qrels.name}, sha256 {_sha256(qrels)}"]
         enabled = {name for name, expert in loaded.config.experts.items() if expert.enabled}
         priors = {
             intent.value: {name: round(prior * 1000) for name, prior in of_class.items() if name in enabled}

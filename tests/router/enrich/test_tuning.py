@@ -248,10 +248,15 @@ async def test_judgements_take_the_place_of_outcomes(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("tuner-believes-only-verified-receipts")
 @pytest.mark.anyio
-async def test_a_log_whose_end_was_cut_off_is_refused(tmp_path: Path) -> None:
+async def test_a_log_whose_end_was_cut_off_or_that_is_gone_is_refused(tmp_path: Path) -> None:
     loaded = await worked(tmp_path, 2)
     (log,) = loaded.paths.receipts.glob("*.sqlite")
     attack(log, sql("DELETE FROM receipts WHERE seq > 4"))
     with pytest.raises(LogsRefused) as refused:
         read_verified_logs(loaded.paths)
     assert refused.value.exit_code == 1
+
+    log.unlink()  # its checkpoints are still there
+    with pytest.raises(LogsRefused) as gone:
+        read_verified_logs(loaded.paths)
+    assert gone.value.exit_code == 3
