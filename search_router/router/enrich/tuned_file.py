@@ -70,7 +70,7 @@ def make_tuned_file(
         *(f"# {each}" for each in ranges),
         *(f"# {line}" for line in sources),
         *(f"# {describe(each)}" for each in classes if each.changed),
-        *(["# Comments of the former file are in it, not here."] if "#" in user_text else []),
+        *(["# The comments of the former file stay in that file."] if "#" in user_text else []),
     ]
     text = "\n".join(header) + "\n" + to_toml(tree | {"priors": priors})
     return TunedFile(version, user_file.parent / f"{version}.toml", text, user_file, user_text, loaded.version)
