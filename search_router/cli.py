@@ -213,5 +213,6 @@ for _command in (
     cli_install.completion,
     cli_flywheel.outcome,
     cli_flywheel.replay,
+    cli_flywheel.tune,
 ):
     main.add_command(_command)

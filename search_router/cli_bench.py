@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from search_router.cli_bench_runs import compare_benchmarks, fixtures, run_benchmark
-from search_router.cli_frame import json_option, run_blocking
+from search_router.cli_frame import json_option, load_or_die, run_blocking
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -358,3 +358,18 @@ def bench_flywheel(root: Path, questions: int, edits: int, during: int, seed: in
     result = run_blocking(lambda: flywheel.run(root, questions, edits, during, seed, flags))
     print_result(result, as_json)
     sys.exit(0 if flywheel.verdict(result) else 1)
+
+
+@bench.command("bandit")
+@click.option("--sessions", type=click.IntRange(1, 10_000), default=40, show_default=True)
+@click.option("--seed", type=int, default=7, show_default=True)
+@set_option
+@json_option
+def bench_bandit(sessions: int, seed: int, flags: Sequence[str], as_json: bool) -> None:
+    """The session bandit in a simulation whose best expert changes, and against liars. Exit code 1 when regret does not fall by half."""
+    from search_router.benchmark import session_bandit
+    from search_router.benchmark.timing import print_result
+
+    result = session_bandit.run(load_or_die((), flags).config, sessions, seed)
+    print_result(result, as_json)
+    sys.exit(0 if session_bandit.verdict(result) else 1)

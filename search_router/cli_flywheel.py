@@ -1,10 +1,11 @@
-"""The commands of the flywheel: experiments, outcome, replay. Like `cli`, they only translate."""
+"""The commands of the flywheel: experiments, outcome, replay, tune. Like `cli`, they only translate."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -99,3 +100,50 @@ def _print_replay(answer: ReplayAnswer) -> None:
         click.echo(f"why: {reason}")
     if answer.receipt is not None:
         click.echo(f"receipt {answer.receipt.id}")
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Write nothing: print the results and the difference.")
+@click.option(
+    "--qrels", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Judgements: `RECEIPT 0 EVIDENCE GRADE` a line."
+)
+@click.option("--unchecked", is_flag=True, help="Write also where the fixtures are not built, so that nobody can tell whether it is worse.")
+@click.option("--apply", "in_place", is_flag=True, help="Put the written file in place of the user's, which is kept.")
+@workspace_options
+@json_option
+def tune(
+    dry_run: bool, qrels: Path | None, unchecked: bool, in_place: bool, roots: Sequence[Path], flags: Sequence[str], as_json: bool
+) -> None:
+    """Priors from what was used, in a new version of the user's configuration.
+
+    Verifies every receipt first. Exit code: 0 written, shown, or nothing to change · 1 receipts that are not valid · 2 refused, such as
+    worse on the fixtures · 3 receipts that cannot be checked.
+    """
+    from search_router.router.enrich.logged import LogsRefused
+    from search_router.router.enrich.tuner import Tuner
+
+    tuner = Tuner(load_or_die(roots, flags))
+
+    def work() -> int:
+        from search_router.benchmark.tuned_check import check_on_fixtures
+
+        try:
+            found = tuner.find(qrels)
+        except LogsRefused as error:
+            click.echo(f"search-router: {error.code}: {error}", err=True)
+            return error.exit_code
+        written = None if dry_run or found.file is None else tuner.write(found, check_on_fixtures, unchecked=unchecked, in_place=in_place)
+        echo_json(found.as_json(written)) if as_json else _print_tuned(found, written)
+        return 0
+
+    sys.exit(run_blocking(work))
+
+
+def _print_tuned(found: Any, written: Any) -> None:
+    for line in found.lines():
+        click.echo(line)
+    if written is not None:
+        for line in written.lines():
+            click.echo(line)
+    elif found.file is not None:
+        click.echo(found.file.difference(), nl=False)

@@ -211,6 +211,22 @@ class EnrichConfig(Section):
     """Whether requests are kept as text, for `replay` without --question."""
 
 
+class BanditConfig(Section):
+    """How outcomes of a session move the weights of its experts. Not settable by a project's file. See docs/flywheel.md."""
+
+    enabled: bool
+    strength: float = Field(ge=1, le=1000)
+    """So many outcomes weigh as much as the configured prior."""
+    floor: float = Field(ge=0.1, le=1)
+    """No weight falls below this part of its prior."""
+    cap: float = Field(ge=1, le=3)
+    """No weight rises above this multiple of its prior."""
+    discount: float = Field(ge=0.5, le=1)
+    """What an outcome counts after the next one, so that a change within the session is followed; 1 forgets nothing."""
+    exploration: float = Field(ge=0.001, le=1)
+    """How far draws stray: 1 is plain Thompson sampling, less is nearer to what is most likely (the posterior's variance times this)."""
+
+
 class TelemetryConfig(Section):
     """What is told of the work, and to whom. Only the packaged, user, environment and flag layers may set it. See docs/observability.md."""
 
@@ -415,6 +431,7 @@ class Config(Section):
     index: IndexConfig
     cache: CacheConfig
     enrich: EnrichConfig
+    bandit: BanditConfig
     telemetry: TelemetryConfig
     experts: dict[str, AnyExpertConfig]
     priors: dict[Intent, dict[str, Weight]]

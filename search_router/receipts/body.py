@@ -82,6 +82,17 @@ class OutcomeFact:
 
 
 @dataclass(frozen=True, slots=True)
+class BanditFact:
+    """How a session's outcomes moved the weights: the draw's seed, the class, how many outcomes; priors and drawn weights per mille."""
+
+    seed: str
+    task_class: str
+    outcomes: int
+    priors_pm: Mapping[str, int]
+    weights_pm: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class ReceiptContext:
     """The facts of a request that its answer does not carry.
 
@@ -103,6 +114,7 @@ class ReceiptContext:
     fusion: FusionFacts | None = None
     cache: str | None = None
     hints: tuple[str, ...] = ()
+    bandit: BanditFact | None = None
     benchmark_events: tuple[str, ...] = ()
 
 
@@ -225,6 +237,7 @@ def _search_facts(answer: Answer, digests: AnswerDigests, context: ReceiptContex
         "notes": [words.free(note) for note in answer.notes],
         "cache": context.cache,
         "hints": list(context.hints),
+        "bandit": _bandit(context.bandit),
         "benchmark_events": list(context.benchmark_events),
     }
 
@@ -310,6 +323,13 @@ def _fusion(fusion: FusionFacts | None) -> dict[str, Json] | None:
     if fusion is None:
         return None
     return {"k": fusion.k, "weights_pm": dict(fusion.weights_pm), "bonuses_pm": dict(fusion.bonuses_pm)}
+
+
+def _bandit(fact: BanditFact | None) -> dict[str, Json] | None:
+    if fact is None:
+        return None
+    weights: dict[str, Json] = {"priors_pm": dict(fact.priors_pm), "weights_pm": dict(fact.weights_pm)}
+    return {"seed": fact.seed, "task_class": fact.task_class, "outcomes": fact.outcomes} | weights
 
 
 def _error(answer: Answer, words: Words) -> dict[str, Any] | None:

@@ -85,6 +85,12 @@ def find_anchors(paths: StatePaths, keys: Sequence[Path] = (), checkpoint_key: P
 
 def verify_whole_logs(paths: StatePaths, anchors: Anchors, only: Sequence[str] = ()) -> list[Checked]:
     """The named logs, else every log of the store, each held against its checkpoints. Raises ReceiptNotFound when there is none."""
+    verdicts, gone = judge_whole_logs(paths, anchors, only)
+    return [*(_checked(v) for v in verdicts), *gone]
+
+
+def judge_whole_logs(paths: StatePaths, anchors: Anchors, only: Sequence[str] = ()) -> tuple[list[LogVerdict], list[Checked]]:
+    """As `verify_whole_logs`: the verdicts with what was read, and what is to be said of logs that only have checkpoints."""
     there = log_ids(paths.receipts)
     gone = [log for log in _checkpointed(paths.checkpoints) if log not in there and (not only or log in only)]
     logs = [log for log in only or there if log not in gone]
@@ -92,7 +98,7 @@ def verify_whole_logs(paths: StatePaths, anchors: Anchors, only: Sequence[str] =
         raise ReceiptNotFound(f"There is no such receipt log in {paths.receipts}.", remedy="`search-router receipts list` shows the logs.")
     verdicts = [verify_log(log_path(paths.receipts, log), anchors.trust, _witness(paths, log, anchors)) for log in logs]
     missing = f"It has checkpoints in {paths.checkpoints} and is not in {paths.receipts}: put it back, or name the right directory."
-    return [*(_checked(v) for v in verdicts), *(Checked(f"log {log}", VerdictKind.UNCHECKED, (missing,)) for log in gone)]
+    return verdicts, [Checked(f"log {log}", VerdictKind.UNCHECKED, (missing,)) for log in gone]
 
 
 def verify_since(paths: StatePaths, anchors: Anchors, kept: Path) -> list[Checked]:

@@ -17,10 +17,12 @@ from search_router.errors import MAKE_READABLE, ExpertError, RequestError, Reque
 from search_router.router.absence import scope_lack
 from search_router.router.advisers import Advisers, take_advice
 from search_router.router.classify import classify
+from search_router.router.enrich.bandit import Draw
 from search_router.router.enrich.cache import CachedAnswer
 from search_router.router.enrich.enrichment import Enrichment
 from search_router.router.enrich.hints import apply_hint
 from search_router.router.enrich.looking import Asking, Look
+from search_router.router.enrich.session import reweigh
 from search_router.router.evidence import make_evidence
 from search_router.router.fanout import Progress, Reply, ask_experts
 from search_router.router.fuse import Fused, fuse_rankings
@@ -96,6 +98,10 @@ class Trace:
     """Files that were not parsed in time."""
     facts: Mapping[FileKey, FileFacts] = field(default_factory=dict[FileKey, FileFacts])
     look: Look | None = None
+    session: str | None = None
+    """Whose outcomes may weigh the experts; None: nobody's."""
+    draw: Draw | None = None
+    """Weights in place of the configured priors: drawn here, or given by a receipt that is replayed."""
     hints: tuple[str, ...] = ()
     """What was left unasked because of a hint, and what became of it; for the receipt."""
 
@@ -195,6 +201,11 @@ async def _plan(trace: Trace, request: SearchRequest, tokens: QuestionTokens, pr
         relied_on = set(around.config.gate.reserve.values()).intersection(candidates)
         complete = [name for name in relied_on if _is_complete(around.experts[name], projects)]
         trace.plan = plan_experts(request, trace.classification, tokens, projects, around.cards, health, around.config, limit, complete)
+        if trace.draw is None and trace.session is not None:
+            trace.draw = around.enrichment.bandit.draw(trace.plan, trace.session)
+        if trace.draw is not None:
+            trace.plan = reweigh(trace.plan, trace.draw.weights_pm)
+            stage.reason = f"weights drawn from {trace.draw.outcomes} outcomes of this session, seed {trace.draw.seed}"
         stage.out = len(trace.plan.calls)
     return trace.plan
 

@@ -13,6 +13,7 @@ from search_router.canonical import digest, sha256_hex, tolerant_digest
 from search_router.config.loader import LoadedConfig
 from search_router.receipts.body import (
     AnswerDigests,
+    BanditFact,
     Build,
     ExpertFacts,
     FetchedFact,
@@ -25,6 +26,7 @@ from search_router.receipts.body import (
 from search_router.receipts.keys import SigningKey
 from search_router.receipts.statement import Digest
 from search_router.receipts.store import ReceiptStore, Stored
+from search_router.router.enrich.bandit import Draw
 from search_router.router.fanout import Reply
 from search_router.router.request import question_of
 from search_router.schema import Answer, BudgetReport, ReceiptRef
@@ -46,7 +48,8 @@ class Used:
     hints: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     weights_pm: Mapping[str, int] | None = None
-    """Of the experts that earned a cached answer; the others' are those of their calls."""
+    """Of the experts that earned a cached answer, and drawn ones; the others' are those of their calls."""
+    draw: Draw | None = None
 
 
 NOTHING = Used()
@@ -72,6 +75,7 @@ class Sealer:
             fusion=self._fusion_facts(replies, used),
             cache=used.cache,
             hints=used.hints,
+            bandit=_bandit_fact(used.draw),
             benchmark_events=used.events,
         )
         stored = await self._append(answer, context, raw, digest_answer(answer))
@@ -156,6 +160,10 @@ def _digest_request(raw: object) -> Digest:
         return Digest(*tolerant_digest(raw))
     except (ValueError, TypeError, RecursionError):
         return Digest("opaque", sha256_hex(type(raw).__name__.encode()))
+
+
+def _bandit_fact(draw: Draw | None) -> BanditFact | None:
+    return None if draw is None else BanditFact(draw.seed, draw.task_class, draw.outcomes, draw.priors_pm, draw.weights_pm)
 
 
 def _expert_facts(reply: Reply) -> ExpertFacts:

@@ -44,6 +44,7 @@ from search_router.receipts.keys import load_or_create_key
 from search_router.receipts.store import ReceiptStore, open_store
 from search_router.router.advisers import Advisers, make_advisers
 from search_router.router.build import read_build
+from search_router.router.enrich.bandit import Draw
 from search_router.router.enrich.enrichment import Enrichment, Noted
 from search_router.router.enrich.looking import Look
 from search_router.router.enrich.outcomes import Outcome
@@ -163,15 +164,21 @@ class Router:
         given = raw.model_dump(mode="json", exclude_defaults=True) if isinstance(raw, SearchRequest) else raw
         return await self._search(given, self._caller(session, principal), progress)
 
-    async def _search(self, given: object, caller: Caller, progress: Progress | None, *, fresh: bool = False) -> Answer:
-        """See `search`; a `fresh` answer owes nothing to earlier ones."""
+    async def _search(
+        self, given: object, caller: Caller, progress: Progress | None, *, fresh: bool = False, draw: Draw | None = None
+    ) -> Answer:
+        """See `search`; a `fresh` answer owes nothing to earlier ones but the weights of the given `draw`."""
         with self.observer.request("search", given) as watch:
-            answer = await self._answer(given, caller, progress, watch, Look("off: asked afresh") if fresh else None)
+            look, session = (Look("off: asked afresh"), None) if fresh else (None, caller.session)
+            trace = Trace(await self._surroundings(), notes=self._news(), look=look, session=session, draw=draw)
+            answer = await self._answer(given, caller, progress, watch, trace)
             watch.tell(answer)
             return answer
 
-    async def _answer(self, given: object, caller: Caller, progress: Progress | None, watch: Watch[Finished], look: Look | None) -> Answer:
-        trace = Trace(await self._surroundings(), notes=[*self._answer_notes, *self.enrichment.news()], look=look)
+    def _news(self) -> list[str]:
+        return [*self._answer_notes, *self.enrichment.news()]
+
+    async def _answer(self, given: object, caller: Caller, progress: Progress | None, watch: Watch[Finished], trace: Trace) -> Answer:
         try:
             answer = await run_request(trace, given, progress)
         except anyio.get_cancelled_exc_class():
@@ -192,9 +199,10 @@ class Router:
         event = self.enrichment.next_event()
         weights = {name: round(weight * 1000) for name, weight in trace.plan.weights.items()} if trace.plan else {}
         told = trace.look.told if trace.look else None
-        used = Used(told, trace.hints, (event,) if event else (), weights if answer.status is Status.CACHED else None)
+        own = answer.status is Status.CACHED or trace.draw is not None
+        used = Used(told, trace.hints, (event,) if event else (), weights if own else None, trace.draw)
         sealed = await self._sealer.seal_search(answer, given, trace.replies, caller, used)
-        noted = Noted(trace.look, trace.replies, trace.facts, trace.whole, weights)
+        noted = Noted(trace.look, trace.replies, trace.facts, trace.whole, weights, trace.draw)
         trace.look = None  # from here on it is not this request's to leave
         self.enrichment.note_search(event, noted, sealed, given, caller)
         return sealed
@@ -270,7 +278,7 @@ class Router:
         """
         recorded = read_recorded(receipt_id, (await self.receipt(receipt_id)).statement)
         raw = await self.enrichment.request_of(recorded, question)
-        answer = await self._search(raw, self._caller(None, principal), None, fresh=True)
+        answer = await self._search(raw, self._caller(None, principal), None, fresh=True, draw=recorded.draw)
         return compare(recorded, raw, self.enrichment.is_question(recorded, raw), answer, self.build, self.config_ref)
 
     async def registry(self) -> RegistryAnswer:

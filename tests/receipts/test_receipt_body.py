@@ -129,6 +129,7 @@ def test_the_whole_statement_of_an_answered_request() -> None:
             "notes": [],
             "cache": None,
             "hints": [],
+            "bandit": None,
             "benchmark_events": [],
         },
     }

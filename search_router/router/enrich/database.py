@@ -115,6 +115,22 @@ CREATE TABLE questions (
 ) WITHOUT ROWID;
 CREATE INDEX questions_by_time ON questions (time_us);
 """,
+    """
+CREATE TABLE observations (
+    id INTEGER PRIMARY KEY,
+    time_us INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    task_class TEXT NOT NULL,
+    receipt_id TEXT NOT NULL,
+    outcome_receipt_id TEXT NOT NULL,
+    expert TEXT NOT NULL,
+    gained_pm INTEGER NOT NULL,
+    lost_pm INTEGER NOT NULL,
+    UNIQUE (outcome_receipt_id, receipt_id, expert)
+);
+CREATE INDEX observations_by_session ON observations (session, task_class, id);
+CREATE INDEX observations_by_time ON observations (time_us);
+""",
 )
 """Statements that lead from one schema version to the next; the version is how many of them were run."""
 SCHEMA_VERSION: Final = len(MIGRATIONS)
@@ -136,6 +152,7 @@ RETENTION: Final[tuple[Keep, ...]] = (
     Keep("confirmations", "time_us", 50_000, 30),
     Keep("outcomes", "time_us", 100_000, 365),
     Keep("questions", "time_us", 10_000, 30),
+    Keep("observations", "time_us", 50_000, 7),
 )
 """What every table keeps. `experiments` has a row for each slug that was ever configured and is not cut. Receipts are never touched."""
 

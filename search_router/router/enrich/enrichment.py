@@ -24,6 +24,7 @@ from search_router.errors import RequestDeclined
 from search_router.receipts.keys import SigningKey, question_digest
 from search_router.receipts.store import ReceiptStore
 from search_router.redact import scrub
+from search_router.router.enrich.bandit import Draw
 from search_router.router.enrich.database import FILE_NAME, EnrichUnavailable, open_for_reading
 from search_router.router.enrich.events import Asked, Event, EventSource, event_of_other, events_of, read_experiment, write_events
 from search_router.router.enrich.hints import agreeing_replies, files_to_read, why_void
@@ -31,6 +32,7 @@ from search_router.router.enrich.looking import Asking, FileKey, Look, Looker
 from search_router.router.enrich.outcomes import Outcome, OutcomeDesk
 from search_router.router.enrich.owner import Owner
 from search_router.router.enrich.replay import Recorded, kept_request
+from search_router.router.enrich.session import SessionBandit
 from search_router.router.fanout import Reply
 from search_router.router.plan import Plan
 from search_router.router.request import question_of
@@ -49,6 +51,7 @@ class Noted:
     facts: Mapping[FileKey, FileFacts]
     whole: bool
     weights_pm: Mapping[str, int]
+    draw: Draw | None = None
 
 
 class Enrichment:
@@ -64,6 +67,7 @@ class Enrichment:
         self._cards = experts.cards
         self._looker = Looker(loaded, build, experts, key, self.owner)
         self.outcomes = OutcomeDesk(store, self.owner, self.settings.outcomes_per_minute, loaded.config.fusion.k)
+        self.bandit = SessionBandit(loaded.config.bandit, self.owner)
         self._numbers = itertools.count(1)
         self.source = EventSource(run_id, self.settings.paper_slug, loaded.version, loaded.hash)
 
@@ -109,7 +113,7 @@ class Enrichment:
         look, question = noted.look, question_of(raw)
         if self.settings.keep_questions and question is not None and answer.receipt is not None:
             self._keep_question(answer.receipt.id, raw)
-        self.outcomes.show(answer, caller, noted.weights_pm)
+        self.outcomes.show(answer, caller, noted.weights_pm, noted.draw)
         if look is not None:
             self._looker.keep(look, answer, noted.replies, noted.facts, whole=noted.whole)
         if event_id:
@@ -142,15 +146,19 @@ class Enrichment:
         """Remember a fetch that has its receipt, and what it says of earlier answers. Returns at once."""
         assert answer.receipt is not None
         for outcome in outcomes:
-            self.outcomes.keep(outcome, answer.receipt.id)
+            self._keep_outcome(outcome, answer.receipt.id)
         self._note_other(event_id, "fetch", answer.status.value, answer.receipt.id, used_us / 1000, len(answer.items), caller)
 
     def note_outcome(self, event_id: str, answer: OutcomeAnswer, outcome: Outcome | None, caller: Caller) -> None:
         """Remember a reported outcome, if it was taken, that has its receipt. Returns at once."""
         assert answer.receipt is not None
         if outcome is not None:
-            self.outcomes.keep(outcome, answer.receipt.id)
+            self._keep_outcome(outcome, answer.receipt.id)
         self._note_other(event_id, "outcome", answer.status.value, answer.receipt.id, 0.0, len(answer.credited), caller)
+
+    def _keep_outcome(self, outcome: Outcome, receipt_id: str) -> None:
+        self.outcomes.keep(outcome, receipt_id)
+        self.bandit.learn(outcome, receipt_id)
 
     def _note_other(
         self, event_id: str, operation: Literal["fetch", "outcome"], status: str, receipt: str, ms: float, count: int, caller: Caller

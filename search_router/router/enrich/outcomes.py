@@ -17,6 +17,7 @@ from search_router.errors import ReceiptError, ReceiptNotFound, RequestDeclined
 from search_router.receipts.body import OutcomeFact
 from search_router.receipts.store import ReceiptStore
 from search_router.receipts.words import encodable
+from search_router.router.enrich.bandit import Draw
 from search_router.router.enrich.owner import Owner
 from search_router.router.seal import Caller
 from search_router.schema import Answer
@@ -44,6 +45,13 @@ class Answered:
     items: Mapping[str, tuple[tuple[str, int], ...]]
     k: int
     weights_pm: Mapping[str, int]
+    draw: Draw | None = None
+    """How the weights were drawn, if they were."""
+
+    @property
+    def priors_pm(self) -> Mapping[str, int]:
+        """The configured weights of the experts that were asked."""
+        return self.draw.priors_pm if self.draw is not None else self.weights_pm
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,7 @@ def read_answered(receipt_id: str, statement: Mapping[str, Any]) -> Answered:
         items={item["id"]: tuple((source["expert"], source["rank"]) for source in item["sources"]) for item in predicate["items"]},
         k=fusion.get("k", 60),
         weights_pm=fusion.get("weights_pm", {}),
+        draw=Draw.read(predicate),
     )
 
 
@@ -143,7 +152,7 @@ class OutcomeDesk:
             )
         return Outcome(answered, "reported", request.outcome, evidence, credit_experts(answered, evidence, request.outcome), reporter)
 
-    def show(self, answer: Answer, reporter: Caller, weights_pm: Mapping[str, int]) -> None:
+    def show(self, answer: Answer, reporter: Caller, weights_pm: Mapping[str, int], draw: Draw | None = None) -> None:
         """An answer went to this caller: a fetch of its evidence will tell something of it."""
         if answer.receipt is None or not answer.evidence:
             return
@@ -155,6 +164,7 @@ class OutcomeDesk:
             items={encodable(item.id): tuple((source.expert, source.rank) for source in item.sources) for item in answer.evidence},
             k=self._k,
             weights_pm=weights_pm,
+            draw=draw,
         )
         for each in answered.items:
             self._shown[reporter.session, each] = answered

@@ -17,6 +17,7 @@ from search_router.answers import BuildRef, ReplayAnswer, ReplayedItem
 from search_router.canonical import tolerant_digest
 from search_router.errors import RequestDeclined
 from search_router.receipts.words import encodable
+from search_router.router.enrich.bandit import Draw
 from search_router.router.enrich.database import EnrichUnavailable, open_for_reading
 from search_router.schema import Answer, ConfigRef, ExpertStatus
 
@@ -37,6 +38,8 @@ class Recorded:
     question_text: str | None
     request_digest: str
     request_method: str
+    draw: Draw | None
+    """The weights that were drawn for it; a replay uses them again."""
 
 
 def read_recorded(receipt_id: str, statement: Mapping[str, Any]) -> Recorded:
@@ -59,6 +62,7 @@ def read_recorded(receipt_id: str, statement: Mapping[str, Any]) -> Recorded:
         question_text=question.get("text"),
         request_digest=subjects["request"],
         request_method=predicate["request"]["method"],
+        draw=Draw.read(predicate),
     )
 
 
