@@ -20,18 +20,19 @@ from search_router.receipts.whole_log import Witness, verify_log
 from tests.receipts.stores import StateDirectory
 
 
-def writing_child(state: StateDirectory) -> subprocess.Popen[str]:
+def writing_child(state: StateDirectory) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.receipts.child", "for_ever", str(state.receipts), str(state.key_path)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)  # no buffer that keeps half a line
 
 
-def kill_after(child: subprocess.Popen[str], receipts: int) -> list[str]:
+def kill_after(child: subprocess.Popen[bytes], receipts: int) -> list[str]:
     """The ids of all receipts that the child was told of before its end."""
     assert child.stdout is not None
-    read = [child.stdout.readline().strip() for _ in range(receipts)]
+    read = [child.stdout.readline().decode().strip() for _ in range(receipts)]
+    assert all(read), "the child ended by itself"
     child.send_signal(signal.SIGKILL)
     rest, _ = child.communicate(timeout=30)
-    *whole, _ = rest.split("\n")  # the end cuts a line that was not yet told
+    *whole, _ = rest.decode().split("\n")  # the end cuts a line that was not yet told
     return read + whole
 
 
