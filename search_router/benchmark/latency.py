@@ -18,9 +18,12 @@ import anyio
 
 from search_router.benchmark.ask import NOTHING_REMEMBERED
 from search_router.benchmark.timing import summarise
+from search_router.config.loader import load_config
 from search_router.router.service import Router, open_router
 from search_router.schema import ExpertStatus
 
+ASKED = frozenset({"grep", "symbols", "history"})
+"""Those that read the tree and the history themselves; the figure is comparable with that of a router without any index of ranks."""
 FLAGS = ("gate.min_prior=0.0", "budget.latency_ms=10000", "gate.one_expert_suffices=false")
 SUBTOKEN = re.compile(r"[A-Z]?[a-z]{3,}")
 WARM_UP_SECONDS = 240.0
@@ -89,7 +92,9 @@ async def measure(root: Path, count: int, seed: int) -> dict[str, object]:
             "PATH": os.environ.get("PATH", ""),
             "HOME": os.environ.get("HOME", home),
         }
-        async with open_router(roots=[root], flags=FLAGS, environ=environ) as router:
+        others = [name for name in load_config(roots=[root], environ=environ).config.experts if name not in ASKED]
+        flags = (*FLAGS, *(f"experts.{name}.enabled=false" for name in others))
+        async with open_router(roots=[root], flags=flags, environ=environ) as router:
             cold = await wait_until_warm(router)
             questions = make_questions(await sample_names(router, count, seed))
             by_intent: dict[str, list[float]] = defaultdict(list)
