@@ -62,6 +62,18 @@ def bench_overhead(requests: int, as_json: bool) -> None:
     print_result(overhead.run(requests), as_json)
 
 
+@bench.command("enrichment")
+@click.option("--events", type=click.IntRange(0), default=100_000, show_default=True, help="Events that are there already.")
+@click.option("--requests", type=click.IntRange(1), default=400, show_default=True)
+@json_option
+def bench_enrichment(events: int, requests: int, as_json: bool) -> None:
+    """What events, cache and hints cost a request, beside a router without them."""
+    from search_router.benchmark import enrichment
+    from search_router.benchmark.timing import print_result
+
+    print_result(enrichment.run(events, requests), as_json)
+
+
 @bench.command("startup")
 @click.option("--rounds", type=click.IntRange(1), default=7, show_default=True)
 @json_option

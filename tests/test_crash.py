@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 from search_router.benchmark.mcp_client import Answer, BrokenAnswer, McpClient
+from search_router.router.enrich.database import FILE_NAME
 from tests.real_servers import Home, Server, make_work, serving
 
 REQUESTS = 200
@@ -79,7 +81,13 @@ def kill(server: Server) -> dict[int, str]:
 
 
 def restarts(home: Home, work: Path, name: str = "function_0_0") -> Answer:
-    """The first answer of a new server on the same state."""
+    """The first answer of a new server on the same state, whose flywheel lost at most its last records."""
+    if (kept := home.folder / "home" / FILE_NAME).exists():
+        database = sqlite3.connect(kept)
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        counted = database.execute("SELECT coalesce(sum(requests + calls), 0) FROM experiments").fetchone()
+        assert counted == database.execute("SELECT count(*) FROM tool_benchmark_events").fetchone()
+        database.close()
     with serving(home, work, "stdio") as again:
         again.send(1, {"question": f"where is {name} defined"})
         answer = again.hear()

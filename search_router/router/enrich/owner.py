@@ -32,6 +32,8 @@ QUEUE: Final = 1024
 MAX_BATCH: Final = 256
 CUT_EVERY: Final = 1000
 """Rows are cut back after so many writes, and at the first."""
+LINGER_SECONDS: Final = 0.25
+"""So long a record waits for others to be written with: a commit costs more than its rows."""
 CLOSE_SECONDS: Final = 3.0
 
 Write = Callable[[sqlite3.Connection], object]
@@ -71,6 +73,7 @@ class Owner:
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._until_cut = 0
+        self._hurry = asyncio.Event()
         self._closed = False
 
     @property
@@ -111,6 +114,7 @@ class Owner:
 
     async def flush(self) -> None:
         """Wait until what was submitted so far is written or dropped."""
+        self._hurry.set()
         while self._task is not None and not self._task.done():
             await asyncio.shield(self._task)
 
@@ -129,6 +133,8 @@ class Owner:
 
     async def _work(self) -> None:
         while self._waiting:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), LINGER_SECONDS)
             batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
             try:
                 await anyio.to_thread.run_sync(self._write, batch)
@@ -140,6 +146,7 @@ class Owner:
                 self.tally.locked_out += len(batch)
             if self.fault is not None:
                 self._waiting.clear()
+        self._hurry.clear()
 
     def _write(self, batch: list[Write]) -> None:
         if self._writer is None:
