@@ -85,8 +85,9 @@ def restarts(home: Home, work: Path, name: str = "function_0_0") -> Answer:
     if (kept := home.folder / "home" / FILE_NAME).exists():
         database = sqlite3.connect(kept)
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        counted = database.execute("SELECT coalesce(sum(requests + calls), 0) FROM experiments").fetchone()
-        assert counted == database.execute("SELECT count(*) FROM tool_benchmark_events").fetchone()
+        if database.execute("PRAGMA user_version").fetchone() != (0,):  # killed before its first record it has no table
+            counted = database.execute("SELECT coalesce(sum(requests + calls), 0) FROM experiments").fetchone()
+            assert counted == database.execute("SELECT count(*) FROM tool_benchmark_events").fetchone()
         database.close()
     with serving(home, work, "stdio") as again:
         again.send(1, {"question": f"where is {name} defined"})
