@@ -23,6 +23,8 @@ from search_router.benchmark.mcp_client import Answer, BrokenAnswer, McpClient
 from search_router.router.enrich.database import FILE_NAME
 from tests.real_servers import Home, Server, make_work, serving
 
+pytestmark = pytest.mark.heavy
+
 REQUESTS = 200
 CLIENTS = 8
 ENDS = (OSError, asyncio.IncompleteReadError, BrokenAnswer)

@@ -214,6 +214,25 @@ async def test_a_slow_expert_times_out_alone_and_its_late_answer_never_enters(tm
         assert fast.latency_us < 100_000
 
 
+@pytest.mark.behaviour("time-is-left-to-finish")
+async def test_the_more_requests_wait_the_sooner_experts_have_to_end(tmp_path: Path) -> None:
+    late = [{"when": "*", "delay_ms": 5000, "hits": []}]
+    waited: list[int] = []
+    async with scripted_router(tmp_path, {"fast": FINDS, "slow": late}) as router:
+
+        async def ask(number: int) -> None:
+            answer = await router.search({"question": f"{QUESTION} {number}", "budget": {"latency_ms": 900}})
+            waited.append(next(e.latency_us for e in answer.experts if e.id == "slow"))
+
+        await ask(0)
+        async with anyio.create_task_group() as tasks:
+            for number in range(1, 11):
+                tasks.start_soon(ask, number)
+    assert 750_000 <= waited[0] < 900_000  # no lower bound on the others: a slow machine starts them late
+    assert max(waited[1:]) < waited[0]
+    assert min(waited[1:]) < 900_000 - 8 * 12_000
+
+
 @pytest.mark.behaviour("failures-keep-their-class", "no-retry")
 @pytest.mark.parametrize("failure", [f for f in FailureClass if f is not FailureClass.TIMEOUT])
 async def test_every_failure_keeps_its_class_and_is_not_tried_again(tmp_path: Path, failure: FailureClass) -> None:

@@ -22,6 +22,8 @@ from tests.command_line import SECONDS, Ended, child_environ, run_cli
 from tests.repositories import make_repository
 from tests.scripted_router import EMBEDDED
 
+pytestmark = pytest.mark.heavy
+
 FILES = {
     "a.py": "def zebra_one():\n    return 1\n",
     **{f"f{number}.py": f"def zebra_{number}():\n    return zebra_one()\n" for number in range(60)},

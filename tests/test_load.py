@@ -8,6 +8,8 @@ import pytest
 
 from search_router.benchmark import load
 
+pytestmark = pytest.mark.heavy
+
 
 def check(result: dict[str, Any], answers: int) -> None:
     assert result["errors"] == []

@@ -19,6 +19,8 @@ from search_router.mcp_connections import FEWEST, Seldom, connections_allowed
 from tests.server_child import COMMAND, Child, running
 from tests.test_server_http import MODERN, call, message_in, modern_headers
 
+pytestmark = pytest.mark.heavy
+
 UNDER_128 = ("bash", "-c", 'ulimit -n 128; exec "$@"', "limited", *COMMAND)
 LINES_AT_MOST = 8
 

@@ -60,6 +60,8 @@ from search_router.schema import (
 ANSWERED = frozenset({ExpertStatus.OK, ExpertStatus.EMPTY})
 SHARE_TO_PRESENT = 1 / 6
 """Of the whole time; to read the last files without parsing them, to rank, and to sign."""
+FINISH_SECONDS = 0.012
+"""What a request takes of this process once its experts have ended. All requests end on one loop, so each may wait for those before it."""
 TESTING_WORDS = frozenset({"test", "tests", "testing", "tested", "spec", "specs", "fixture", "fixtures", "mock", "mocks"})
 
 
@@ -102,6 +104,8 @@ class Trace:
     """Whose outcomes may weigh the experts; None: nobody's."""
     draw: Draw | None = None
     """Weights in place of the configured priors: drawn here, or given by a receipt that is replayed."""
+    underway: int = 1
+    """Requests of this process that were not answered when this one began, with itself."""
     hints: tuple[str, ...] = ()
     """What was left unasked because of a hint, and what became of it; for the receipt."""
 
@@ -281,7 +285,9 @@ async def _ask_all(trace: Trace, plan: Plan, calls: tuple[ExpertCall, ...], stag
     heard: dict[str, Reply] = {}
     before = trace.replies
     with trace.stages.run(stage_name, len(calls)) as stage:
-        left = plan.latency_ms / 1000 - (time.perf_counter() - trace.started)
+        budget = plan.latency_ms / 1000
+        finishing = min(budget * SHARE_TO_PRESENT, FINISH_SECONDS * trace.underway)
+        left = budget - finishing - (time.perf_counter() - trace.started)
         try:
             await ask_experts(trace.surroundings.experts, calls, left, heard, progress)
         finally:

@@ -102,6 +102,7 @@ class Router:
         self._catalog = LibraryCatalog()
         self._answer_notes: tuple[str, ...] = ()
         self._views: list[Router] = []
+        self._underway: set[int] = set()
 
     async def prepare(self) -> None:
         """Look at the experts that most questions go to, and at libraries, so that the first request need not. Safe to leave out."""
@@ -171,7 +172,12 @@ class Router:
         with self.observer.request("search", given) as watch:
             look, session = (Look("off: asked afresh"), None) if fresh else (None, caller.session)
             trace = Trace(await self._surroundings(), notes=self._news(), look=look, session=session, draw=draw)
-            answer = await self._answer(given, caller, progress, watch, trace)
+            self._underway.add(id(trace))
+            trace.underway = len(self._underway)
+            try:
+                answer = await self._answer(given, caller, progress, watch, trace)
+            finally:
+                self._underway.discard(id(trace))
             watch.tell(answer)
             return answer
 

@@ -13,6 +13,8 @@ from search_router.benchmark.gains import Result, distinct_files, first_hits, is
 from search_router.benchmark.metrics import mean_metrics, score_run, scorer_name, spread_over
 from search_router.benchmark.questions import Question, Target
 
+pytestmark = pytest.mark.heavy
+
 NAMES = [f"f{number}.py" for number in range(14)]
 runs = st.lists(st.sampled_from(NAMES), unique=True, max_size=12)
 targets = st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=12)

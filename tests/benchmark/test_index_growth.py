@@ -12,6 +12,8 @@ from search_router.benchmark import index_growth
 from search_router.benchmark.corpus import make_corpus
 from search_router.benchmark.questions import UnusableData
 
+pytestmark = pytest.mark.heavy
+
 
 def write_sources(folder: Path, files: int) -> Path:
     folder.mkdir()

@@ -13,6 +13,8 @@ from search_router.benchmark.questions import UnusableData
 from search_router.benchmark.ripgrep_peer import ask_keywords, ask_literally, keywords
 from tests.benchmark.small_data import make_data, write_files
 
+pytestmark = pytest.mark.heavy
+
 RG = str(Path(sys.executable).with_name("rg"))
 STAND_IN = """
 from dataclasses import dataclass

@@ -14,6 +14,8 @@ from search_router.benchmark.questions import UnusableData, read_questions, read
 from tests.benchmark.small_data import QUESTIONS, make_data
 from tests.command_line import run_cli
 
+pytestmark = pytest.mark.heavy
+
 
 def test_every_question_is_asked_and_the_rankings_are_written_with_paths_of_the_checkout(tmp_path: Path) -> None:
     weights = read_weights(tmp_path / "home", ())

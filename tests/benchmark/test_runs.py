@@ -25,6 +25,7 @@ from tests.benchmark.small_suite import QUESTIONS, make_suite
 from tests.command_line import run_cli
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.skipif(importlib.util.find_spec("scipy") is None, reason="scipy is not installed: the `benchmark` extra"),
     pytest.mark.timeout(300),
 ]

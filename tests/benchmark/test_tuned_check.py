@@ -9,7 +9,7 @@ import pytest
 from search_router.benchmark.tuned_check import check_on_fixtures
 from tests.benchmark.small_suite import make_suite
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
 FEW = "".join(f"[experts.{name}]\nenabled = false\n" for name in ("python-types", "docs", "callgraph", "semantic", "history", "knowledge"))
 
 

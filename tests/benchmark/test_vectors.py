@@ -10,6 +10,8 @@ from search_router.benchmark.vectors import run
 from search_router.errors import SearchRouterError
 from tests.repositories import make_repository
 
+pytestmark = pytest.mark.heavy
+
 TOP = Path(__file__).resolve().parent.parent.parent
 
 

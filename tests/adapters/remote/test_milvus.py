@@ -33,7 +33,7 @@ from tests.scripted_router import write_files
 
 MISSING = [name for name in ("pymilvus", "milvus_lite") if importlib.util.find_spec(name) is None]
 needs_milvus = pytest.mark.skipif(bool(MISSING), reason=f"the extra `milvus` is not installed: no {', '.join(MISSING)}")
-pytestmark = [pytest.mark.anyio, pytest.mark.network]
+pytestmark = [pytest.mark.heavy, pytest.mark.anyio, pytest.mark.network]
 FILLER = Path(__file__).with_name("milvus_filler.py")
 FIELDS = {"start_line": "first", "end_line": "last", "project": "repo", "language": "language", "content_hash": "hash", "text": "text"}
 CODE = {
