@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
+from search_router.adapters.local.shared_runs import look_at_outcome
 from search_router.config.schema import VectorsConfig
 from search_router.errors import ExpertError, FailureClass
 
@@ -78,7 +79,7 @@ class Embedding:
         key = embedder.version, question
         if key not in self._queries:
             asked = asyncio.create_task(asyncio.to_thread(embedder.embed_query, question))
-            asked.add_done_callback(_retrieve)
+            asked.add_done_callback(look_at_outcome)
             done, _ = await asyncio.wait({asked}, timeout=max(0.05, until - time.monotonic()))
             if not done:
                 raise ExpertError(FailureClass.TIMEOUT, f"The embedder {embedder.name} did not embed the question in time.")
@@ -109,9 +110,3 @@ def _load_embedder(settings: VectorsConfig) -> Embedder:
     from search_router.adapters.local.embed_choice import load_embedder
 
     return load_embedder(settings)
-
-
-def _retrieve(task: asyncio.Task[Floats]) -> None:
-    """Look at the outcome, so that a failure that nobody waited for is not reported as forgotten."""
-    if not task.cancelled():
-        task.exception()

@@ -24,10 +24,11 @@ from search_router.adapters.local.knowledge_shelf import Shelf
 from search_router.adapters.local.languages import text_language
 from search_router.adapters.local.manifest import FileEntry, LeftOut, read_manifest
 from search_router.adapters.local.quiet_tree import QuietTree
+from search_router.adapters.local.shared_runs import SharedRuns
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore, FileStamp
 from search_router.adapters.local.textfile import encode_path, read_text_file
-from search_router.errors import EvidenceError, ExpertError, FailureClass
+from search_router.errors import EvidenceError
 from search_router.schema import Project
 
 RACY_NS: Final = 2_000_000_000
@@ -64,14 +65,6 @@ class _State:
         self.nested: tuple[Path, ...] = ()
 
 
-class _Run:
-    """One refresh. Who asks before it has begun may share it: it will see every edit that was made before they asked."""
-
-    def __init__(self) -> None:
-        self.begun = False
-        self.task: asyncio.Task[ShelfReport] | None = None
-
-
 class KnowledgeIndex:
     """The documents of every project that was asked about. Belongs to one event loop."""
 
@@ -79,7 +72,7 @@ class KnowledgeIndex:
         self._store = store
         self._max_bytes = max_file_bytes
         self._states: dict[Path, _State] = {}
-        self._runs: dict[Path, _Run] = {}
+        self._runs = SharedRuns[ShelfReport]("document index")
         self._settling: dict[Path, asyncio.Task[None]] = {}
 
     @property
@@ -110,41 +103,25 @@ class KnowledgeIndex:
         state = self._state(project)
         if state.listed is not None and state.report is not None and state.nested == nested and state.quiet and state.quiet.is_quiet():
             return state.report
-        run = self._runs.get(project.root)
-        if run is None or run.task is None or run.begun:
-            before, run = run, _Run()
-            self._runs[project.root] = run
-            run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, run, before))
-            run.task.add_done_callback(_retrieve)
-        try:
-            return await asyncio.shield(run.task)
-        except asyncio.CancelledError:
-            asker = asyncio.current_task()
-            if run.task.cancelled() and not (asker and asker.cancelling()):
-                raise ExpertError(FailureClass.UNAVAILABLE, "The document index was closed while it was read.") from None
-            raise
+        return await self._runs.join(project.root, lambda: self._refresh(project, nested))
 
     async def aclose(self) -> None:
         """Stop every refresh and release the store; safe to call twice."""
-        tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
-        for task in (*tasks, *self._settling.values()):
+        await self._runs.aclose()
+        for task in self._settling.values():
             task.cancel()
-        if tasks or self._settling:
-            await asyncio.wait([*tasks, *self._settling.values()])
+        if self._settling:
+            await asyncio.wait(self._settling.values())
         for state in self._states.values():
             if state.quiet is not None:
                 state.quiet.close()
-        self._runs.clear()
         self._settling.clear()
         await anyio.to_thread.run_sync(self._store.close)
 
     def _state(self, project: Project) -> _State:
         return self._states.setdefault(project.root, _State())
 
-    async def _refresh(self, project: Project, nested: tuple[Path, ...], run: _Run, before: _Run | None) -> ShelfReport:
-        if before is not None and before.task is not None and not before.task.done():
-            await asyncio.wait([before.task])
-        run.begun = True
+    async def _refresh(self, project: Project, nested: tuple[Path, ...]) -> ShelfReport:
         state = self._state(project)
         if state.quiet is None:
             state.quiet = QuietTree(project)
@@ -259,9 +236,3 @@ def _pdf_text(root: Path, path: str) -> str:
         return "\n\n".join(page.extract_text() for page in reader.pages)
     except (PyPdfError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"PDF: {str(error)[:120]}") from error
-
-
-def _retrieve(task: asyncio.Task[ShelfReport]) -> None:
-    """Look at the outcome, so that the failure of a refresh that everyone has left is not reported as forgotten."""
-    if not task.cancelled():
-        task.exception()

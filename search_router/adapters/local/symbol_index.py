@@ -24,6 +24,7 @@ from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.quiet_tree import QuietTree
+from search_router.adapters.local.shared_runs import SharedRuns
 from search_router.adapters.local.slow_files import BIG_BYTES
 from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload, unpack_syntax
 from search_router.adapters.local.symbol_refresh import Refresh
@@ -32,7 +33,6 @@ from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_table import SymbolTable
 from search_router.adapters.local.tree_watch import TreeWatch
 from search_router.collector import return_free_memory
-from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Definition, Project
 
 FROZEN_FROM = 200
@@ -44,14 +44,6 @@ class Progress(NamedTuple):
 
     ready: int
     total: int | None
-
-
-class _Run:
-    """One refresh. Who asks before it has begun may share it: it will see every edit that was made before they asked."""
-
-    def __init__(self) -> None:
-        self.begun = False
-        self.task: asyncio.Task[RefreshReport] | None = None
 
 
 class SymbolIndex:
@@ -68,7 +60,7 @@ class SymbolIndex:
         self.max_file_bytes = max_file_bytes
         self._workers = worker_count(workers)
         self._projects: dict[Path, ProjectSymbols] = {}
-        self._runs: dict[Path, _Run] = {}
+        self._runs = SharedRuns[RefreshReport]("symbol index")
         self._known: KnownFiles = WeakValueDictionary()
         self._extracting = anyio.Lock()
         self._watch: TreeWatch | None = None
@@ -108,19 +100,7 @@ class SymbolIndex:
         state = self._state(project)
         if state.listed is not None and state.report is not None and state.nested == nested and state.quiet and state.quiet.is_quiet():
             return state.report
-        run = self._runs.get(project.root)
-        if run is None or run.task is None or run.begun:
-            before, run = run, _Run()
-            self._runs[project.root] = run
-            run.task = asyncio.get_running_loop().create_task(self._refresh(project, nested, words, again, run, before))
-            run.task.add_done_callback(_retrieve)
-        try:
-            return await asyncio.shield(run.task)
-        except asyncio.CancelledError:
-            asker = asyncio.current_task()
-            if run.task.cancelled() and not (asker and asker.cancelling()):
-                raise ExpertError(FailureClass.UNAVAILABLE, "The symbol index was closed while it was read.") from None
-            raise
+        return await self._runs.join(project.root, lambda: self._refresh(project, nested, words, again))
 
     async def definitions(self, project: Project, path: str, blob: str) -> tuple[Definition, ...] | None:
         """The definitions of the file whose bytes have this blob id, in reading order; None when it has no syntax that we read.
@@ -151,11 +131,7 @@ class SymbolIndex:
         """Stop watching and every refresh, and release the store; safe to call twice."""
         if self._watch is not None:
             await self._watch.aclose()
-        tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._runs.aclose()
         if self._settling:
             for settling in self._settling.values():
                 settling.cancel()
@@ -163,18 +139,12 @@ class SymbolIndex:
         for state in self._projects.values():
             if state.quiet is not None:
                 state.quiet.close()
-        self._runs.clear()
         await anyio.to_thread.run_sync(self.store.close)
 
     def _state(self, project: Project) -> ProjectSymbols:
         return self._projects.setdefault(project.root, ProjectSymbols())
 
-    async def _refresh(
-        self, project: Project, nested: tuple[Path, ...], words: Container[str], again: bool, run: _Run, before: _Run | None
-    ) -> RefreshReport:
-        if before is not None and before.task is not None and not before.task.done():
-            await asyncio.wait([before.task])
-        run.begun = True
+    async def _refresh(self, project: Project, nested: tuple[Path, ...], words: Container[str], again: bool) -> RefreshReport:
         refresh = Refresh(
             project,
             self._state(project),
@@ -225,9 +195,3 @@ class _AnyOf:
 
     def __len__(self) -> int:
         return len(self._first) + len(self._second)
-
-
-def _retrieve(task: asyncio.Task[RefreshReport]) -> None:
-    """Look at the outcome, so that the failure of a refresh that everyone has left is not reported as forgotten; the next one meets it."""
-    if not task.cancelled():
-        task.exception()

@@ -6,13 +6,12 @@ numpy is imported when the first vector is wanted.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from search_router.adapters.local.embedding import Embedding
+from search_router.adapters.local.shared_runs import SharedBuilds
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.config.schema import VectorsConfig
 from search_router.errors import ExpertError, FailureClass
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from search_router.adapters.local.embed_protocol import Floats
     from search_router.adapters.local.vector_build import ProjectVectors
     from search_router.adapters.local.vector_matrix import FileScore, VectorMatrix
-
-FAILED_SECONDS: Final = 30.0
-"""A failure is the answer for so long; then it is tried again."""
 
 
 class Similar:
@@ -63,9 +59,7 @@ class VectorIndex:
         self.embedding = Embedding(settings, cache_dir, index.store.reserve)
         self._index = index
         self._max_bytes = max_file_bytes
-        self._projects: dict[Path, ProjectVectors] = {}
-        self._builds: dict[Path, asyncio.Task[ProjectVectors]] = {}
-        self._failed: dict[Path, tuple[float, ExpertError]] = {}
+        self._builds = SharedBuilds["ProjectVectors"]("vectors")
 
     @property
     def enabled(self) -> bool:
@@ -84,7 +78,7 @@ class VectorIndex:
     @property
     def label(self) -> str:
         """What made the vectors that are in use, for the receipt: embedder, a digest of its version, and where text was sent."""
-        made = {vectors.label for vectors in self._projects.values()}
+        made = {vectors.label for vectors in self._builds.ready.values()}
         return ", ".join(sorted(made) or [self.embedding.settings.embedder]) + (f" at {self.sent_to}" if self.sent_to else "")
 
     @property
@@ -106,54 +100,25 @@ class VectorIndex:
 
     async def aclose(self) -> None:
         """Stop every build and release the cache; safe to call twice. A thread that embeds is waited for: each piece of work is short."""
-        builds = [build for build in self._builds.values() if not build.done()]
         self.embedding.interrupt()
-        for build in builds:
-            build.cancel()
-        if builds:
-            await asyncio.wait(builds)
-        self._builds.clear()
-        self._projects.clear()
+        await self._builds.aclose()
         await self.embedding.aclose()
 
     async def current(self, project: Project, until: float) -> tuple[ProjectVectors | None, bool]:
         """(what is ready at `until`, whether it is in step with the table). Making it goes on. Raises ExpertError as `similar`."""
-        root, table = project.root, self._index.table(project)
-        while (known := self._projects.get(root)) is None or known.generation != table.generation:
-            build = self._builds.get(root)
-            if build is None:
-                self._raise_recent_failure(root)
-                build = self._builds[root] = asyncio.create_task(self._build(project), name="vectors")
-            done, _ = await asyncio.wait({build}, timeout=max(0.0, until - time.monotonic()))
-            if not done:
-                return known, False
-            if self._builds.get(root) is build:  # the first who waited for it keeps it, however long ago it was begun
-                del self._builds[root]
-                self._keep(root, build)
-            elif build.cancelled() or build.exception() is not None:
-                self._raise_recent_failure(root)
-        return known, True
+        table = self._index.table(project)
 
-    def _keep(self, root: Path, build: asyncio.Task[ProjectVectors]) -> None:
-        try:
-            self._projects[root] = build.result()
-        except ExpertError as error:
-            self._failed[root] = time.monotonic(), error
-            raise
-        except asyncio.CancelledError:
-            raise ExpertError(FailureClass.UNAVAILABLE, "The vectors were closed while they were read.") from None
+        def is_current(vectors: ProjectVectors) -> bool:
+            return vectors.generation == table.generation
 
-    def _raise_recent_failure(self, root: Path) -> None:
-        at, error = self._failed.get(root, (0.0, None))
-        if error is not None and time.monotonic() - at < FAILED_SECONDS:
-            raise error
-        self._failed.pop(root, None)
+        known = await self._builds.current(project.root, is_current, lambda: self._build(project), until)
+        return known, known is not None and is_current(known)
 
     async def _build(self, project: Project) -> ProjectVectors:
         from search_router.adapters.local.vector_build import VectorBuild, is_outgrown  # numpy stays out of the start
 
         cache = await self.embedding.load()
-        table, before = self._index.table(project), self._projects.get(project.root)
+        table, before = self._index.table(project), self._builds.ready.get(project.root)
         files, generation = {file.path: file for file in table.files()}, table.generation
         build = VectorBuild(project.root, cache, self.embedding.cache_dir, self._max_bytes)
         if self.embedding.embedder is not None:
