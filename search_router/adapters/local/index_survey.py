@@ -12,6 +12,7 @@ import anyio.to_thread
 
 from search_router.adapters.local.extract_worker import read_source
 from search_router.adapters.local.index_care import parts_of
+from search_router.adapters.local.installed import INSTALLED, installed_folders
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path, text_language
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.manifest import read_manifest
@@ -50,6 +51,7 @@ async def survey_index(project: Project, store: DerivedStore, *, max_bytes: int,
     manifest = await read_manifest(project, nested=nested)
     left_out = list(manifest.left_out)
     stamps = await anyio.to_thread.run_sync(store.stamps, project.root)
+    installed = installed_folders(entry.path for entry in manifest.entries)
     known: list[tuple[str, str, str]] = []
     unknown: list[tuple[str, str]] = []
     for entry in manifest.entries:
@@ -57,6 +59,8 @@ async def survey_index(project: Project, store: DerivedStore, *, max_bytes: int,
         stamp, blob = stamps.get(entry.path, (None, ""))
         if language is None:
             left_out.append(LeftOut(entry.path, NOT_TEXT))
+        elif entry.path.startswith(installed):
+            left_out.append(LeftOut(entry.path, INSTALLED))
         elif entry.size > max_bytes:
             left_out.append(LeftOut(entry.path, f"larger than {max_bytes} bytes"))
         elif stamp == FileStamp.of(entry):

@@ -11,6 +11,7 @@ import anyio.to_thread
 from search_router.adapters.local.extract_pool import ExtractPool, WantedFile, worker_count
 from search_router.adapters.local.extract_worker import ReadSyntax
 from search_router.adapters.local.index_care import damaged_rows, integrity_problems, parts_of
+from search_router.adapters.local.installed import installed_folders
 from search_router.adapters.local.languages import text_language
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.manifest import read_manifest
@@ -64,7 +65,9 @@ async def verify_index(
     nested = tuple(project.root for project in projects)
     for project in projects:
         manifest = await read_manifest(project, nested=nested)
-        named = [(entry.path, text_language(entry.path)) for entry in manifest.entries if entry.size <= max_bytes]
+        installed = installed_folders(entry.path for entry in manifest.entries)
+        own = [entry for entry in manifest.entries if entry.size <= max_bytes and not entry.path.startswith(installed)]
+        named = [(entry.path, text_language(entry.path)) for entry in own]
         wanted = [WantedFile(path, language) for path, language in named if language is not None]
         if sample is not None and sample < len(wanted):
             wanted = random.Random(seed).sample(wanted, sample)  # noqa: S311 which files are looked at is no secret

@@ -18,6 +18,7 @@ import anyio
 import anyio.to_thread
 
 from search_router.adapters.local.index_readiness import UNREAD
+from search_router.adapters.local.installed import installed_folders
 from search_router.adapters.local.knowledge_document import DOCUMENT_VERSION, Document, derive_document, pack_document, unpack_document
 from search_router.adapters.local.knowledge_sections import document_format
 from search_router.adapters.local.knowledge_shelf import Shelf
@@ -130,7 +131,9 @@ class KnowledgeIndex:
         listed, state.listed = state.listed, None
         read = 0
         if listed != manifest.entries:
-            read = await self._update(project, state, [e for e in manifest.entries if document_format(e.path)])
+            installed = installed_folders(entry.path for entry in manifest.entries)
+            own = [e for e in manifest.entries if document_format(e.path) and not e.path.startswith(installed)]
+            read = await self._update(project, state, own)
         if all(seen.settled for seen in state.seen.values()):
             state.listed = manifest.entries
         left_out = [LeftOut(path, seen.reason) for path, seen in state.seen.items() if seen.reason]

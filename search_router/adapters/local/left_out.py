@@ -10,7 +10,7 @@ class LeftOut:
     """One path that a reader might miss. `path` is empty for what concerns the whole list.
 
     Reasons: `symlink` (a target inside the project is listed under its own name), `nested-repository`,
-    `submodule-not-checked-out`, `not-a-file` (pipe, socket, device), `unreadable`, `listing-cut`.
+    `submodule-not-checked-out`, `not-a-file` (pipe, socket, device), `unreadable`, `listing-cut`, `installed packages`.
     """
 
     path: str

@@ -22,6 +22,7 @@ from search_router.adapters.local.changed_files import few_first, identify_file,
 from search_router.adapters.local.extract_pool import ExtractPool, WantedFile
 from search_router.adapters.local.extract_worker import ReadSyntax, read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, TIMED_OUT
+from search_router.adapters.local.installed import INSTALLED, installed_folders
 from search_router.adapters.local.languages import language_of, text_language
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.manifest import Manifest, read_manifest
@@ -137,6 +138,7 @@ class Refresh:
         changed: list[Changed] = []
         total = 0
         listed: set[str] = set()
+        installed = installed_folders(entry.path for entry in manifest.entries)
         for entry in manifest.entries:
             if entry.path in state.other:
                 continue
@@ -146,11 +148,14 @@ class Refresh:
                 continue
             listed.add(entry.path)
             stamp, seen = FileStamp.of(entry), state.seen.get(entry.path)
+            if entry.path.startswith(installed):
+                self._leave_out(entry.path, stamp, True, INSTALLED)
+                continue
             if entry.size > self._max_bytes:
                 self._leave_out(entry.path, stamp, True, f"larger than {self._max_bytes} bytes")
                 continue
             total += 1
-            if seen is None or seen.stamp != stamp or not seen.settled:
+            if seen is None or seen.stamp != stamp or not seen.settled or seen.reason == INSTALLED:  # its folder is marked no more
                 changed.append(Changed(entry.path, language, stamp))
         state.total = total
         return changed, [path for path in state.seen if path not in listed]
