@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ import pytest
 from search_router.clients.catalog import CLIENTS, Client, Format, Scope, Surroundings
 from search_router.clients.setup import Order, install
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs/install.md"
+TOP = Path(__file__).resolve().parent.parent.parent
+PAGE, README = TOP / "docs/install.md", TOP / "README.md"
 PROGRAM = "/home/me/.local/bin/search-router"
 BLOCK = re.compile(r"<!-- install: ([a-z-]+) -->\n(?:```\w+\n(.*?)```\n)?", re.DOTALL)
 
@@ -32,6 +35,23 @@ def test_the_snippet_of_each_client_is_what_install_writes(tmp_path: Path, clien
 def test_the_page_names_the_source_of_each_format(client: Client) -> None:
     section = PAGE.read_text("utf-8").partition(f"### {client.id}: ")[2].partition("###")[0]
     assert f"Source:\n{client.source.partition(' ')[0]}" in section.replace("Source: ", "Source:\n")
+
+
+README_SNIPPET = re.compile(r"<!-- config: ([a-z -]+) -->\n```(?:json|toml)\n(.*?)```", re.DOTALL)
+
+
+def test_the_snippets_of_the_readme_are_entries_that_install_would_write_without_a_folder(tmp_path: Path) -> None:
+    shown = {name: text for names, text in README_SNIPPET.findall(README.read_text("utf-8")) for name in names.split()}
+    assert set(shown) == {"claude-code", "cursor", "vscode", "codex"}
+    for client in CLIENTS:
+        if client.id in shown:
+            folder = tmp_path / client.id
+            folder.mkdir()
+            read = tomllib.loads if client.format is Format.TOML else json.loads
+            written, (entry,) = read(written_by(client, folder)), read(shown[client.id]).values()
+            (expected,) = written.values()
+            expected["search-router"] |= {"command": "/path/to/.venv/bin/search-router", "args": ["serve"]}
+            assert (list(read(shown[client.id])), entry) == (list(written), expected)
 
 
 def main() -> int:
