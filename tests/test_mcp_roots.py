@@ -19,7 +19,7 @@ from tests.command_line import child_environ
 from tests.repositories import make_repository
 from tests.server_child import PRODUCT
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.heavy, pytest.mark.anyio]
 
 
 @dataclass

@@ -158,15 +158,15 @@ def test_a_hundred_characters_take_less_than_three_tenths_of_a_millisecond() -> 
     assert 95 <= len(question) <= 105
     times: list[float] = []
     for _ in range(200):
-        started = time.perf_counter()
+        started = time.process_time()
         verdict(question)
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     assert sorted(times)[20] < 0.0003
 
 
 @pytest.mark.parametrize("unit", ["who calls ", "what changed in ", "if ", "where a ", "_id_ ", "find all ", "how to ", "use "])
 def test_four_kibibytes_of_cue_words_are_classified_in_bounded_time(unit: str) -> None:
     question = (unit * 2000)[:4096]
-    started = time.perf_counter()
+    started = time.process_time()
     verdict(question)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5

@@ -114,6 +114,6 @@ def test_an_ordinary_question_is_not_flagged(text: str) -> None:
     ],
 )
 def test_four_kibibytes_of_near_misses_take_no_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     is_injection_shaped(text)
-    assert time.perf_counter() - started < 0.1
+    assert time.process_time() - started < 0.1

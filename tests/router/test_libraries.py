@@ -168,6 +168,6 @@ def test_only_changed_manifests_are_read_again(tmp_path: Path) -> None:
 def test_a_long_hostile_line_takes_no_time(tmp_path: Path) -> None:
     for name in ("requirements.txt", "Gemfile", "go.mod"):
         (tmp_path / name).write_bytes((b"module x\n" if name == "go.mod" else b"") + b"a." * 2**18 + b"\n" * 2**18)
-    started = time.perf_counter()
+    started = time.process_time()
     LibraryCatalog().read(tmp_path)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -341,6 +341,6 @@ async def test_discovery_of_one_root_is_quick(tmp_path: Path) -> None:
     """About 5 ms on an idle core; the bound leaves room for a busy one."""
     root = make_repository(tmp_path, {"a.py": ""})
     await discover_workspace(DEFAULT, [root])
-    start = time.perf_counter()
+    start = time.process_time()
     await discover_workspace(DEFAULT, [root])
-    assert time.perf_counter() - start < 0.25
+    assert time.process_time() - start < 0.25

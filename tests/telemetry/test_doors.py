@@ -19,7 +19,7 @@ from tests.scripted_router import EMBEDDED, expert_flags, hit, write_files
 from tests.server_child import PRODUCT, Child, child_env, running
 from tests.telemetry.collector import collecting
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.heavy, pytest.mark.network]
 TOKEN = "correct-horse-battery-staple"
 SECRET = "ghp_PlantedSecret0123456789"
 QUESTION = f"how does zanzibar start with {SECRET}"

@@ -167,10 +167,10 @@ def test_plain_source_is_not_generated(path: str) -> None:
 
 def test_a_hundred_thousand_paths_take_well_under_two_seconds() -> None:
     paths = [f"src/package{i % 97}/module{i}/SomeFile{i}.{('py', 'ts', 'go', 'java')[i % 4]}" for i in range(100_000)]
-    start = time.perf_counter()
+    start = time.process_time()
     for path in paths:
         language_of(path)
         is_test_path(path)
         is_vendored_path(path)
         is_generated_path(path)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

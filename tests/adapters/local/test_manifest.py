@@ -332,6 +332,6 @@ async def test_three_thousand_files_take_far_less_than_half_a_second(tmp_path: P
     """Some 20 ms on an idle core; the bound leaves room for a busy one."""
     root = make_repository(tmp_path, {f"src/p{i % 100}/file{i}.py": "" for i in range(3000)})
     await read_manifest(project(root))
-    start = time.perf_counter()
+    start = time.process_time()
     assert len((await read_manifest(project(root))).entries) == 3000
-    assert time.perf_counter() - start < 0.4
+    assert time.process_time() - start < 0.4
