@@ -34,6 +34,7 @@ class ProjectCode:
         self.legacy: Mapping[str, bool] = {}
         self.generation = -1
         self._at: dict[str, tuple[str, int, int]] = {}
+        self._dead: dict[tuple[str, str], tuple[int, int]] = {}
         self._fields: Fields | None = None
 
     @property
@@ -55,13 +56,15 @@ class ProjectCode:
         new.generation = generation
         changed = [f for path, f in files.items() if self._at.get(path, ("",))[0] != f.blob]
         gone = [path for path in self._at if path not in files]
-        new.segments, new._at = tuple(s.snapshot() for s in self.segments), dict(self._at)
+        new.segments, new._at, new._dead = tuple(s.snapshot() for s in self.segments), dict(self._at), dict(self._dead)
         for path in (*gone, *(f.path for f in changed)):
             if path in new._at:
-                _, segment, number = new._at.pop(path)
+                blob, segment, number = new._at.pop(path)
                 new.segments[segment].alive[number] = False
-        if changed or not self.segments:
-            new._add(changed, files)
+                new._dead[path, blob] = segment, number
+        added = [f for f in changed if not new._revive(f)]
+        if added or not self.segments:
+            new._add(added, files)
         if imports_above is not None and sum(len(s.owner) for s in new.segments) > imports_above:
             _read_imports(new.segments, files)
         unchanged = not changed and not gone and len(self.segments) > 0
@@ -72,12 +75,23 @@ class ProjectCode:
                 segment.roles = None
         return new
 
+    def _revive(self, file: IndexedFile) -> bool:
+        """Bring back a file that is dead in a segment, as after a switch between branches; whether there was one."""
+        place = self._dead.pop((file.path, file.blob), None)
+        if place is None:
+            return False
+        segment, number = place
+        self.segments[segment].alive[number] = True
+        self._at[file.path] = file.blob, segment, number
+        return True
+
     def _add(self, changed: list[IndexedFile], files: Mapping[str, IndexedFile]) -> None:
         """A segment for what changed, with the ones before it that are not much larger or are mostly dead."""
         kept, taken = list(self.segments), list(changed)
         while kept and (kept[-1].living < MERGED_UNDER * len(taken) or 2 * kept[-1].living < len(kept[-1])):
             last = kept.pop()
             taken += [files[path] for path, alive in zip(last.paths, last.alive, strict=True) if alive]
+        self._dead = {key: place for key, place in self._dead.items() if place[0] < len(kept)}
         taken.sort(key=lambda f: f.path)
         self.segments = (*kept, _segment(taken))
         self._at.update({f.path: (f.blob, len(kept), number) for number, f in enumerate(taken)})

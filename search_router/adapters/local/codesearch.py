@@ -111,7 +111,7 @@ class CodeSearchExpert:
                 await asyncio.to_thread(importlib.import_module, RANKING)
                 await self._current(project, until, growing=False)
                 if self._vectors is not None:
-                    await self._vectors.current(project, until)
+                    await self._vectors.current(project, until, patient=True)
 
     def is_complete(self, projects: tuple[Project, ...]) -> bool:
         """See `Indexed`."""

@@ -48,7 +48,7 @@ class SemanticExpert:
         asked = [project for project in call.projects if project.id in ready.reports]
         for project in asked:
             try:
-                similar = await self._vectors.similar(project, call.sub_query.text, until)
+                similar = await self._vectors.similar(project, call.sub_query.text, until, patient=True)
             except ExpertError as error:
                 failures.append(error)
                 said.append(f"{project.id}: {error}")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import bisect
 import operator
 from array import array
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
 from search_router.adapters.local.qualified_names import folded, stem, subtokens
@@ -22,6 +23,8 @@ from search_router.schema import Definition
 _SHIFT = 20
 _MASK = (1 << _SHIFT) - 1
 _SWEEP_FROM = 256
+BURIED: Final = 600
+"""So many removed files are ready to come back as they were: a branch is left and entered again."""
 _STANDS_FOR_FOLDER = frozenset({"__init__", "index", "mod", "package", "__main__"})
 _OUTLINE_KINDS = frozenset({"class", "interface", "struct", "enum", "trait", "function", "type", "module"})
 
@@ -104,6 +107,7 @@ class SymbolTable:
         self._files: list[tuple[IndexedFile, PathFacts] | None] = []
         self._number: dict[str, int] = {}
         self._dead = 0
+        self._buried: OrderedDict[tuple[str, str], tuple[int, tuple[IndexedFile, PathFacts]]] = OrderedDict()
         self._defined: dict[str, array[int]] = {}
         self._folded: dict[str, set[str]] = {}
         self._used: dict[str, array[int]] = {}
@@ -133,6 +137,12 @@ class SymbolTable:
         """Add a file, in place of what was at its path."""
         self.remove(file.path)
         self.generation += 1
+        if (grave := self._buried.pop((file.path, file.blob), None)) is not None:
+            number, entry = grave
+            self._files[number], self._number[file.path] = entry, number
+            self._dead -= 1
+            self.definition_count += len(entry[0].syntax.definitions)
+            return
         number = len(self._files)
         facts = PathFacts.of(file.path)
         self._files.append((file, facts))
@@ -146,9 +156,13 @@ class SymbolTable:
             return
         entry = self._files[number]
         self.generation += 1
-        self.definition_count -= len(entry[0].syntax.definitions) if entry else 0
         self._files[number] = None
         self._dead += 1
+        if entry:
+            self.definition_count -= len(entry[0].syntax.definitions)
+            self._buried[path, entry[0].blob] = number, entry
+            if len(self._buried) > BURIED:
+                self._buried.popitem(last=False)
         if self._dead > max(_SWEEP_FROM, len(self._number)):
             self._sweep()
 
@@ -215,8 +229,9 @@ class SymbolTable:
 
     def _sweep(self) -> None:
         """Build everything anew from the files that are left, in order of path."""
-        kept = sorted(self.files(), key=lambda file: file.path)
+        kept, generation = sorted(self.files(), key=lambda file: file.path), self.generation
         self.__init__()
+        self.generation = generation
         for file in kept:
             self.put(file)
 

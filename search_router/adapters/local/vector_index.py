@@ -6,9 +6,10 @@ numpy is imported when the first vector is wanted.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from search_router.adapters.local.embedding import Embedding
 from search_router.adapters.local.shared_runs import SharedBuilds
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from search_router.adapters.local.embed_protocol import Floats
     from search_router.adapters.local.vector_build import ProjectVectors
     from search_router.adapters.local.vector_matrix import FileScore, VectorMatrix
+
+
+PATIENCE_SECONDS: Final = 0.15
+"""A saved file takes a few milliseconds, a branch switch longer; the ranking without vectors is a little worse, and at hand."""
 
 
 class Similar:
@@ -86,13 +91,13 @@ class VectorIndex:
         """For health: what embeds, and whether text leaves this process for it."""
         return {"embedder": self.label, "source text": f"sent to {self.sent_to}" if self.sent_to else "stays in this process"}
 
-    async def similar(self, project: Project, question: str, until: float) -> Similar:
+    async def similar(self, project: Project, question: str, until: float, *, patient: bool = False) -> Similar:
         """How near each file is to the question, from what is ready at `until` (monotonic seconds). The project's index is up to date.
 
         Raises:
             ExpertError: `timeout` when nothing is ready, `unconfigured` or the embedder's failure when it cannot be.
         """
-        vectors, current = await self.current(project, until)
+        vectors, current = await self.current(project, until, patient=patient)
         if vectors is None:
             raise ExpertError(FailureClass.TIMEOUT, "The vectors are being made; that goes on.", remedy="Ask again.")
         query = await self.embedding.embed_query(vectors.embedder, question, until)
@@ -104,9 +109,14 @@ class VectorIndex:
         await self._builds.aclose()
         await self.embedding.aclose()
 
-    async def current(self, project: Project, until: float) -> tuple[ProjectVectors | None, bool]:
-        """(what is ready at `until`, whether it is in step with the table). Making it goes on. Raises ExpertError as `similar`."""
+    async def current(self, project: Project, until: float, *, patient: bool = False) -> tuple[ProjectVectors | None, bool]:
+        """(what is ready at `until`, whether it is in step with the table). Making it goes on. Raises ExpertError as `similar`.
+
+        Where there are vectors of other files, those of many new ones are not waited for longer than `PATIENCE_SECONDS`.
+        """
         table = self._index.table(project)
+        if project.root in self._builds.ready and not patient:
+            until = min(until, time.monotonic() + PATIENCE_SECONDS)
 
         def is_current(vectors: ProjectVectors) -> bool:
             return vectors.generation == table.generation
@@ -126,5 +136,5 @@ class VectorIndex:
         embedder = before.embedder if before is not None else await build.find_basis(files)
         made = await build.successor(before, embedder, files, generation)
         if is_outgrown(made, files):
-            made = await build.successor(None, await build.make_basis(files), files, generation)
+            made = await build.successor(None, await build.find_basis(files), files, generation)
         return made

@@ -152,7 +152,21 @@ def test_one_segment_or_more_rank_alike(before: Files, edits: Files, gone: set[s
     found = rank_project(step.successor(indexed(after), 3), question)
     same(found, rank_project(ProjectCode().successor(indexed(after), 1), question))
     assert {r.path for r in found} <= after.keys()
+    back = step.successor(indexed(after), 3).successor(indexed(before), 4).successor(indexed(after), 5)
+    same(rank_project(back, question), found)
     assert rank_project(code, question) == old, "what is being read is not changed by its successor"
+
+
+def test_going_back_to_what_was_builds_no_segment() -> None:
+    here = {f"file{number}.py": f"cookie jar {number}" for number in range(60)}
+    there = here | {f"file{number}.py": f"token {number}" for number in range(15)}
+    code = ProjectCode().successor(indexed(here), 1).successor(indexed(there), 2)
+    built = [id(segment.body) for segment in code.segments]
+    for generation in range(3, 9):
+        files = indexed(here if generation % 2 else there)
+        code = code.successor(files, generation)
+        assert [id(segment.body) for segment in code.segments] == built
+        same(rank_project(code, "token jar"), rank_project(ProjectCode().successor(files, 1), "token jar"))
 
 
 def test_one_saved_file_makes_a_small_segment_however_the_index_came_to_be() -> None:

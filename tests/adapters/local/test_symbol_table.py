@@ -61,6 +61,20 @@ def test_a_thousand_edits_of_one_file_do_not_pile_up() -> None:
     assert len(list(table.files())) == 1
 
 
+def test_a_file_that_comes_back_as_it_was_is_not_entered_again_and_the_generation_only_grows() -> None:
+    table, generations = SymbolTable(), [0]
+    for number in range(600):
+        for path in ("a.py", "b.py"):
+            table.put(indexed(path, TEXTS[number % 2]))
+        generations.append(table.generation)
+    assert generations == sorted(set(generations))
+    assert len(table._files) == 4
+    for number in range(2000):
+        table.put(indexed("a.py", f"def f{number}(): pass\n"))
+        generations.append(table.generation)
+    assert generations == sorted(set(generations))
+
+
 def test_a_line_belongs_to_the_innermost_definition_around_it() -> None:
     file = indexed("a.py", "import x\nclass A:\n    def f(self):\n        def g():\n            pass\n        return g\n")
     around = [file.enclosing(line) for line in range(1, 8)]
