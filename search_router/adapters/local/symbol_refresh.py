@@ -142,12 +142,16 @@ class Refresh:
         for entry in manifest.entries:
             if entry.path in state.other:
                 continue
+            stamp, seen = FileStamp.of(entry), state.seen.get(entry.path)
+            if seen is not None and seen.settled and seen.stamp == stamp and not seen.reason and not installed:  # most are
+                listed.add(entry.path)
+                total += 1
+                continue
             language = text_language(entry.path)
             if language is None:
                 state.other.add(entry.path)
                 continue
             listed.add(entry.path)
-            stamp, seen = FileStamp.of(entry), state.seen.get(entry.path)
             if entry.path.startswith(installed):
                 self._leave_out(entry.path, stamp, True, INSTALLED)
                 continue

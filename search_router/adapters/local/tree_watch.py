@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ _LEAST_REST: Final = 0.05
 _MOST_FOREIGN: Final = 10_000
 _RETRIES: Final = 3
 _INOTIFY_LIMIT: Final = Path("/proc/sys/fs/inotify/max_user_watches")
+
+_NOT_UTF_8: Final = re.compile("[\udc80-\udcff]")
 
 Refresh = Callable[[Project, tuple[Path, ...]], Awaitable[object]]
 
@@ -194,7 +197,7 @@ def directories_of(paths: Iterable[str]) -> frozenset[str]:
         while folder not in found:
             found.add(folder)
             folder = folder.rpartition("/")[0]
-    return frozenset(folder for folder in found if not any("\udc80" <= letter <= "\udcff" for letter in folder))
+    return frozenset(folder for folder in found if folder.isascii() or not _NOT_UTF_8.search(folder))
 
 
 def _existing(root: Path, folders: Iterable[str]) -> list[str]:
