@@ -74,21 +74,32 @@ class Status(StrEnum):
     """How a request ended."""
 
     ANSWERED = "answered"
+    """There is evidence."""
     EMPTY = "empty"
+    """Somebody could look, and found nothing."""
     CACHED = "cached"
+    """An earlier answer that still holds; it may have no evidence."""
     DECLINED = "declined"
+    """Understood, and nothing that could be searched."""
     REJECTED = "rejected"
+    """The request is wrong: fields, types, ranges."""
     FAILED = "failed"
+    """Nobody could answer."""
     CANCELLED = "cancelled"
+    """The caller went away."""
 
 
 class EmptyReason(StrEnum):
     """Why an answer has no evidence."""
 
     NO_VISIBLE_PROJECTS = "no_visible_projects"
+    """The scope leaves no project."""
     NO_INDEXED_CONTENT = "no_indexed_content"
+    """The scope leaves no file that could be searched."""
     NO_MATCHES = "no_matches"
+    """Looked, and nothing matched."""
     ALL_EXPERTS_FAILED = "all_experts_failed"
+    """Nobody could look, so nothing is known."""
 
 
 class ExpertStatus(StrEnum):

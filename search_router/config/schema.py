@@ -31,7 +31,9 @@ class BudgetConfig(Section):
     """The request's limits where the caller names none."""
 
     latency_ms: int = Field(ge=1, le=600_000)
+    """Time for the whole request."""
     max_experts: int = Field(ge=1, le=64)
+    """At most so many experts are asked."""
 
 
 class ClassifyConfig(Section):
@@ -60,6 +62,7 @@ class FusionConfig(Section):
     """Weighted reciprocal rank fusion (Cormack, Clarke, Buettcher 2009)."""
 
     k: int = Field(ge=1, le=1000)
+    """A hit at rank r is worth weight / (k + r)."""
     candidates: int = Field(ge=1, le=1000)
     """At most so many hits of one expert enter the fusion."""
     corroboration_bonus: Weight
@@ -76,10 +79,11 @@ class OutputConfig(Section):
     text_characters: int = Field(ge=500, le=1_000_000)
     """Budget of the text for the model, in characters."""
     snippet_lines: int = Field(ge=1, le=1000)
+    """At most so many lines of an item are shown."""
     snippet_line_characters: int = Field(ge=40, le=10_000)
+    """A longer line of a snippet is cut there."""
     fetch_characters: int = Field(ge=500, le=10_000_000)
-    """Budget of fetched text where the request names none."""
-    """Budget of one fetch_evidence answer, in characters."""
+    """Budget of one fetch_evidence answer where the request names none, in characters."""
 
 
 class ReceiptsConfig(Section):
@@ -107,11 +111,15 @@ class HttpConfig(Section):
     """The HTTP and SSE transports. Only the packaged, user, environment and flag layers may set it."""
 
     host: str
+    """Where it listens; anything but loopback needs SEARCH_ROUTER_TOKEN."""
     port: int = Field(ge=0, le=65535)
+    """0 picks a free one."""
     allowed_hosts: tuple[str, ...] = ()
     """Further Host header values; loopback names are always allowed."""
     allowed_origins: tuple[str, ...] = ()
+    """Further Origin header values; loopback ones are always allowed."""
     max_body_bytes: int = Field(ge=1024, le=64 * 2**20)
+    """A larger request is refused."""
     max_connections: int = Field(default=1000, ge=8, le=1_000_000)
     """At most so many open at once; fewer where the limit of open files is lower. Then silent ones make room, else the answer is 503."""
     header_timeout_ms: int = Field(default=10_000, ge=100, le=600_000)
