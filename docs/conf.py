@@ -26,7 +26,7 @@ html_show_sphinx = False
 html_theme_options: dict[str, Any] = {"footer_icons": []}
 
 _PART = re.compile(r"^## (.+)\n((?:.*\n)*?)(?=^## |\Z)", re.M)
-_ENTRY = re.compile(r"^- \[[^\]]+\]\(([\w./-]+)\.md\)", re.M)
+_ENTRY = re.compile(r"^- \[([^\]]+)\]\(([\w./-]+)\.md\)", re.M)
 _FOLDERS = ("decisions/README", "experts/README")
 _MENU = "\n```{{toctree}}\n:hidden:\n{options}\n{pages}\n```\n"
 
@@ -36,7 +36,7 @@ def add_menu(app: Any, page: str, source: list[str]) -> None:
     if page == root_doc:
         for title, text in _PART.findall(source[0] + "\n"):
             if pages := _ENTRY.findall(text):
-                source[0] += _MENU.format(options=f":caption: {title}\n", pages="\n".join(pages))
+                source[0] += _MENU.format(options=f":caption: {title}\n", pages="\n".join(f"{text} <{name}>" for text, name in pages))
     elif page in _FOLDERS:
         source[0] += _MENU.format(options=":glob:\n", pages="*")
 
