@@ -1,7 +1,7 @@
 """How the documentation becomes a site: `scripts/docs`. The pages stay plain Markdown that reads as well on a code host.
 
-Navigation is written once, as the lists of links on the start page: each heading with such a list becomes a part of the site's menu, and a page
-that no list names is a warning, which `scripts/docs` treats as an error.
+Navigation is written once, as the lists of links on the start page: each heading with such a list becomes a part of the site's menu, and
+a page that no list names is a warning, which `scripts/docs` treats as an error.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ PACKAGE = Path(search_router.__file__).parent
 def errors_page() -> str:
     intro = (
         "An error says what happened, to what, and what to do; its code is stable. On the command line it is one line on standard error, "
-        "`search-router: CODE: message`; in an answer it is the field `error`. A failed expert is no error of the request: it stands in `experts` with its class."
+        "`search-router: CODE: message`; in an answer it is the field `error`. A failed expert is no error of the request: it stands in "
+        "`experts` with its class."
     )
     return page("Errors and exit codes", intro, error_parts())
 

@@ -74,8 +74,8 @@ def option_value(option: click.Option) -> str:
 def configuration_page() -> str:
     intro = (
         "Every key of the configuration with its packaged value. What the parts are for, the layers, and the file's place: "
-        "[configuration](../configuration.md). In the environment the key `budget.latency_ms` is `SEARCH_ROUTER__BUDGET__LATENCY_MS`; on the command line "
-        "`--set budget.latency_ms=800`. `required` has no packaged value: whoever writes such a block gives it."
+        "[configuration](../configuration.md). In the environment the key `budget.latency_ms` is `SEARCH_ROUTER__BUDGET__LATENCY_MS`; on "
+        "the command line `--set budget.latency_ms=800`. `required` has no packaged value: whoever writes such a block gives it."
     )
     return page("Configuration keys", intro, configuration_parts())
 
@@ -131,7 +131,7 @@ def who_may_set(section: str) -> str:
 def section_parts(
     prefix: str, model: type[BaseModel], values: Node, mark: str, shown: set[type], above: type[BaseModel] = Section
 ) -> Iterator[str]:
-    """The keys that a section has and `above` has not, and those of the tables in it below headings of their own, each kind of table once."""
+    """The keys that a section has and `above` has not, and those of the tables in it below headings of their own, each table once."""
     yield keys_table(prefix, model, values, above.model_fields)
     for name, field in model.model_fields.items():
         below = next((each for each in (field.annotation, *get_args(field.annotation)) if isinstance(each, type)), object)
@@ -162,8 +162,9 @@ def keys_table(prefix: str, model: type[BaseModel], values: Node, left_out: Coll
 # ------------------------------------------------------------------ requests and answers
 def schema_page() -> str:
     intro = (
-        "What the five tools take and give; the command line and the library have the same names. `search-router schema` prints these as JSON Schema "
-        "(draft 2020-12). Unknown fields are refused. Lines count from 1 and ranges are closed; paths are POSIX and relative to the project's root."
+        "What the five tools take and give; the command line and the library have the same names. `search-router schema` prints these as "
+        "JSON Schema (draft 2020-12). Unknown fields are refused. Lines count from 1 and ranges are closed; paths are POSIX and relative "
+        "to the project's root."
     )
     return page("Requests and answers", intro, schema_parts())
 

@@ -3,8 +3,8 @@
     <!-- session: NAME -->          a fenced block: lines after `$ ` are commands (`> ` goes on), the others what they print
     <!-- file: NAME -->             a fenced block that is put into the home directory under that name first
 
-All sessions of a page are one shell, in order, in a home directory of its own. A command must end with 0, or with N after `# exit code N`. In what is
-printed, `…` stands for the rest of a line, and alone in a line for any lines; times, hashes and ids may differ.
+All sessions of a page are one shell, in order, in a home directory of its own. A command must end with 0, or with N after
+`# exit code N`. In what is printed, `…` stands for any part of a line, and alone in a line for any lines; times, hashes and ids may differ.
 """
 
 from __future__ import annotations
@@ -75,6 +75,11 @@ def _masked(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
+def file_of(page: Path, name: str) -> str:
+    """A file that a page gives its reader."""
+    return next(text + "\n" for _, kind, called, text, _ in _BLOCK.findall(page.read_text("utf-8")) if (kind, called) == ("file", name))
+
+
 def run_page(page: Path, home: Path) -> list[tuple[Step, Step]]:
     """Every step of the page beside what came of it. `home` is the reader's home directory, with this checkout at `search-router`."""
     steps: list[Step] = []
@@ -88,9 +93,16 @@ def run_page(page: Path, home: Path) -> list[tuple[Step, Step]]:
     script = "".join(f"{step.command}\nprintf '\\n{mark} %s\\n' $?\n" for step in steps)
     (home / ".session").write_text(script, "utf-8")
     done = subprocess.run(
-        ["bash", ".session"], cwd=home, stdin=subprocess.DEVNULL, env=_environ(home), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        encoding="utf-8", timeout=SECONDS, check=False,
-    )  # fmt: skip
+        ["bash", ".session"],
+        cwd=home,
+        env=_environ(home),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=SECONDS,
+        check=False,
+    )
     text = re.sub(r"[ \t]+$", "", done.stdout.replace(str(home), HOME), flags=re.M)
     ends = re.findall(rf"(.*?)\n{mark} (\d+)\n", text, re.S)
     assert len(ends) == len(steps), done.stdout[-2000:]

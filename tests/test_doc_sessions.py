@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
-from tests.doc_sessions import PAGES, TOP, Step, matches, prepared, run_page, steps_of
+from tests.command_line import run_cli
+from tests.doc_sessions import PAGES, TOP, Step, file_of, matches, prepared, run_page, steps_of
+from tests.scripted_router import hit, scripted_router
 
 
 def shown(page: str, home: Path) -> None:
@@ -28,6 +33,32 @@ def test_the_first_question_goes_as_its_page_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/first-question.md"])
 def test_the_guides_go_as_they_say(page: str, tmp_path: Path) -> None:
     shown(page, tmp_path)
+
+
+@pytest.mark.heavy
+@pytest.mark.anyio
+async def test_the_backup_takes_whole_logs_from_a_process_that_writes_them(tmp_path: Path) -> None:
+    script, home = tmp_path / "backup.py", tmp_path / "home"
+    script.write_text(file_of(TOP / "docs/operating.md", "backup.py"), "utf-8")
+    copies = [tmp_path / f"copy{n}" for n in range(3)]
+    done = anyio.Event()
+
+    async def ask() -> None:
+        while not done.is_set():
+            answer = await router.search({"question": "start"})
+            assert answer.receipt is not None
+
+    async with scripted_router(tmp_path, {"one": [{"hits": [hit()]}]}) as router:
+        await router.search({"question": "start"})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            for copy in copies:
+                await anyio.run_process([sys.executable, str(script), str(home), str(copy)])
+            done.set()
+    counted = [run_cli(tmp_path, "receipts", "verify", "--all", environ={"SEARCH_ROUTER_HOME": str(copy)}) for copy in copies]
+    assert [each.code for each in counted] == [0, 0, 0], counted
+    sizes = [int(re.findall(rb"(\d+) receipts", each.stdout)[0]) for each in counted]
+    assert 0 < sizes[0] < sizes[-1], sizes
 
 
 def test_every_page_with_a_session_is_run() -> None:
