@@ -32,7 +32,8 @@ _DIFFERS = (
     (re.compile(r"\beyJ[\w=-]+"), "CURSOR"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z?|\d{4}-\d\d-\d\d"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s|KiB|MiB|GiB)\b"), r"N \2"),
-    (re.compile(r",? changed since"), ""),  # a commit that has been edited
+    (re.compile(r",? changed since"), ""),  # from a checkout with edits
+    (re.compile(r"^why: the code has changes that no commit tells.*\n?", re.M), ""),  # the same
     (re.compile(r"Held against \d+"), "Held against N"),
     (re.compile(r"[ \t]+"), " "),
 )
