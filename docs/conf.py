@@ -28,7 +28,7 @@ html_theme_options: dict[str, Any] = {"footer_icons": []}
 _PART = re.compile(r"^## (.+)\n((?:.*\n)*?)(?=^## |\Z)", re.M)
 _ENTRY = re.compile(r"^- \[([^\]]+)\]\(([\w./-]+)\.md\)", re.M)
 _FOLDERS = ("decisions/README", "experts/README")
-_MENU = "\n```{{toctree}}\n:hidden:\n{options}\n{pages}\n```\n"
+_MENU = "\n```{{toctree}}\n{options}\n{pages}\n```\n"
 
 
 def add_menu(app: Any, page: str, source: list[str]) -> None:
@@ -36,9 +36,10 @@ def add_menu(app: Any, page: str, source: list[str]) -> None:
     if page == root_doc:
         for title, text in _PART.findall(source[0] + "\n"):
             if pages := _ENTRY.findall(text):
-                source[0] += _MENU.format(options=f":caption: {title}\n", pages="\n".join(f"{text} <{name}>" for text, name in pages))
+                entries = "\n".join(f"{words} <{name}>" for words, name in pages)
+                source[0] += _MENU.format(options=f":hidden:\n:caption: {title}\n", pages=entries)
     elif page in _FOLDERS:
-        source[0] += _MENU.format(options=":glob:\n", pages="*")
+        source[0] += _MENU.format(options=":glob:\n:maxdepth: 1\n", pages="*")
 
 
 def setup(app: Any) -> dict[str, bool]:
