@@ -228,9 +228,8 @@ async def test_the_more_requests_wait_the_sooner_experts_have_to_end(tmp_path: P
         async with anyio.create_task_group() as tasks:
             for number in range(1, 11):
                 tasks.start_soon(ask, number)
-    assert 750_000 <= waited[0] < 900_000  # no lower bound on the others: a slow machine starts them late
-    assert max(waited[1:]) < waited[0]
-    assert min(waited[1:]) < 900_000 - 8 * 12_000
+    assert waited[0] >= 750_000  # a sixth of the budget is the most that is kept
+    assert min(waited[1:]) < 850_000  # nine or ten times 12 ms are kept for the last
 
 
 @pytest.mark.behaviour("failures-keep-their-class", "no-retry")
