@@ -14,9 +14,10 @@ import pytest
 from search_router.errors import StoreUnavailable
 from search_router.receipts.checkpoint import read_notes
 from search_router.receipts.log import open_for_reading
+from search_router.receipts.log_audit import Witness
 from search_router.receipts.trust import Trust
 from search_router.receipts.verify import VerdictKind
-from search_router.receipts.whole_log import Witness, verify_log
+from search_router.receipts.whole_log import verify_log
 from tests.receipts.stores import StateDirectory
 
 
