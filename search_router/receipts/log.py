@@ -143,10 +143,32 @@ def log_uri(path: Path, mode: str) -> str:
     """
     check_database(path)
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-    if mode == "ro" and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
-        # SQLite cannot put its shared memory beside the file; and with no write-ahead log there is no writer whose commits would be missed.
+    if mode == "ro" and _has_nothing_ahead(path) and not _can_share_memory(path, uri):
+        # With no write-ahead log there is no writer whose commits would be missed, and none can begin here.
         uri += "&immutable=1"
     return uri
+
+
+def _has_nothing_ahead(path: Path) -> bool:
+    """Whether there is no write-ahead log, or an empty one, as a connection leaves it that failed to share its memory."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # SQLite will say what is wrong with it
+
+
+def _can_share_memory(path: Path, uri: str) -> bool:
+    """Whether SQLite can put its shared memory beside the file. It cannot on a disk that is read-only or full."""
+    if not os.access(path.parent, os.W_OK):
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_SECONDS)) as database:
+            database.execute("SELECT count(*) FROM sqlite_master")
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_IOERR
+    return True
 
 
 @contextlib.contextmanager
