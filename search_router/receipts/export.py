@@ -23,7 +23,7 @@ from search_router.errors import ReceiptError, ReceiptNotFound, StoreUnavailable
 from search_router.plain_files import open_plain
 from search_router.receipts.checkpoint import checkpoint_path
 from search_router.receipts.envelope import parse_envelope, pre_authentication_encoding
-from search_router.receipts.log import LOG_ID, log_path, open_for_reading, store_failure
+from search_router.receipts.log import LOG_ID, check_schema, log_path, open_for_reading, store_failure
 from search_router.receipts.trust import Trust
 
 
@@ -119,6 +119,7 @@ def _write_log(path: Path, target: Path) -> tuple[int, int]:
     count, last = 0, 0
     try:
         with open_for_reading(path) as database, target.open("wb") as file:
+            check_schema(path, database)
             rows: Iterable[tuple[int, bytes]] = database.execute("SELECT seq, CAST(envelope AS BLOB) FROM receipts ORDER BY seq")
             for seq, envelope in rows:
                 file.write(envelope + b"\n")
@@ -135,6 +136,7 @@ def _write_single(directory: Path, receipt_id: str, target: Path) -> str:
     if LOG_ID.fullmatch(log) and number.isascii() and number.isdigit() and len(number) < 19 and path.exists():
         try:
             with open_for_reading(path) as database:
+                check_schema(path, database)
                 found = database.execute("SELECT CAST(envelope AS BLOB) FROM receipts WHERE seq = ?", (int(number),)).fetchone()
         except sqlite3.Error as error:
             raise store_failure(path, error) from error

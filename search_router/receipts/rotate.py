@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from search_router.errors import KeyUnusable, SearchRouterError
+from search_router.errors import KeyUnusable, SearchRouterError, StoreUnavailable
 from search_router.receipts.claim import ClaimedLog, claim_all
 from search_router.receipts.envelope import Envelope, cosign_envelope
 from search_router.receipts.keys import (
@@ -55,6 +55,7 @@ def rotate_key(directory: Path, key_path: Path, pins: Path, *, clock: Callable[[
     if old is None:
         raise KeyUnusable(f"There is no signing key {key_path} to rotate.", remedy="It is made by the first start of search-router.")
     with claim_all(directory, old.keyid, created_us=clock(), new_id=lambda: nonce()[:12]) as logs:
+        _refuse_if_rotated(key_path, old)
         pinned_now = pin_if_none(pins, old.keyid, f"{key_path}, when it was rotated")
         new = read_or_make_key(next_key_path(key_path))
         try:
@@ -64,6 +65,16 @@ def rotate_key(directory: Path, key_path: Path, pins: Path, *, clock: Callable[[
             raise
         _swap(key_path, new)
     return Rotated(old.keyid, new.keyid, records, pinned_now)
+
+
+def _refuse_if_rotated(key_path: Path, old: SigningKey) -> None:
+    """Another rotation may have ended between reading the key and keeping all others out; its key must not be thrown away."""
+    now = read_key(key_path)
+    if now is None or now.keyid != old.keyid:
+        raise StoreUnavailable(
+            f"The signing key {key_path} was rotated by another process just now. Nothing was changed.",
+            remedy="Run the command again if it is to be rotated once more.",
+        )
 
 
 def _record_in_every_log(

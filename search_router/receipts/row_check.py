@@ -6,7 +6,7 @@ What is found is small, so that the process that judges may be another one than 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from search_router.receipts.log import Row
 from search_router.receipts.statement import KeyRotation
@@ -37,8 +37,11 @@ def judge_rows(rows: Sequence[StoredRow], trust: Trust) -> list[RowFindings]:
 
 
 def judge_row(row: Row, trust: Trust) -> RowFindings:
-    """Nothing is raised for a bad row: that is a finding. TypeError where the envelope is no blob."""
-    verdict = verify_envelope(row.envelope, trust)
+    """Nothing is raised for a bad row: that is a finding."""
+    stored = cast("object", row.envelope)
+    if not isinstance(stored, bytes):
+        return RowFindings(VerdictKind.INVALID, ("There is no envelope.",))
+    verdict = verify_envelope(stored, trust)
     envelope, facts = verdict.envelope, verdict.facts
     if envelope is None:
         return RowFindings(verdict.kind, verdict.reasons)

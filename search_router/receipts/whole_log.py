@@ -19,6 +19,7 @@ from search_router.receipts.log import (
     SELECT_ROWS_AND_NODES,
     Row,
     check_identity,
+    check_schema,
     node_reader,
     open_for_reading,
     read_rotations,
@@ -38,8 +39,9 @@ def rotations_of(path: Path) -> list[bytes]:
     """The envelopes of a log's key rotations, for `Trust.following`; none where the log cannot be read, as judging it will say."""
     try:
         with open_for_reading(path) as database:
+            check_schema(path, database)
             return read_rotations(database)
-    except sqlite3.Error:
+    except (sqlite3.Error, StoreUnavailable):
         return []
 
 
