@@ -156,6 +156,7 @@ with Crew(Trust(), 2) as crew:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_hundred_thousand_receipts_are_verified_in_time_and_in_little_memory(tmp_path: Path) -> None:
     path = write_log(tmp_path, KEY, 100_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
