@@ -57,11 +57,11 @@ def rotate_key(directory: Path, key_path: Path, pins: Path, *, clock: Callable[[
     with claim_all(directory, old.keyid, created_us=clock(), new_id=lambda: nonce()[:12]) as logs:
         _refuse_if_rotated(key_path, old)
         pinned_now = pin_if_none(pins, old.keyid, f"{key_path}, when it was rotated")
-        new = read_or_make_key(next_key_path(key_path))
         try:
+            new = read_or_make_key(next_key_path(key_path))
             records = _record_in_every_log(logs, key_path, old, new, clock, nonce)
         except SearchRouterError:
-            _take_back_unless_begun(directory, key_path, new)
+            _take_back_unless_begun(directory, key_path, old)
             raise
         _swap(key_path, new)
     return Rotated(old.keyid, new.keyid, records, pinned_now)
@@ -91,10 +91,13 @@ def _record_in_every_log(
     return tuple(records)
 
 
-def _take_back_unless_begun(directory: Path, key_path: Path, new: SigningKey) -> None:
+def _take_back_unless_begun(directory: Path, key_path: Path, old: SigningKey) -> None:
     """Remove the new key if no log went over to it; where one did, or cannot be read, the rotation stays to be finished."""
     following = next_key_path(key_path)
     with contextlib.suppress(SearchRouterError, OSError):
+        new = read_key(following)
+        if new is None or (retired_directory(key_path) / f"{old.keyid}.rotation.json").exists():
+            return  # the record of a log that has since been set aside counts, too
         if all(log_ownership(log_path(directory, log)).current != new.keyid for log in log_ids(directory)):
             public_key_path(following).unlink(missing_ok=True)
             following.unlink(missing_ok=True)
