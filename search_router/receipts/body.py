@@ -7,7 +7,7 @@ before the receipt waits for its turn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from search_router.canonical import (
 )
 from search_router.errors import ReceiptError
 from search_router.receipts.keys import SigningKey
+from search_router.receipts.prepared import PreparedStatement
 from search_router.receipts.statement import PREDICATE_TYPE, REQUEST, RESPONSE, STATEMENT_TYPE, Digest, Position
 from search_router.receipts.words import Words, encodable
 from search_router.schema import Answer, Classification, Evidence, ExpertReport, ExpertStatus, StageReport
@@ -156,15 +157,13 @@ def _canonical_item(item: dict[str, Json]) -> bytes:
 
 def prepare_statement(
     answer: Answer, digests: AnswerDigests, request: Digest, context: ReceiptContext, key: SigningKey
-) -> Callable[[Position], bytes]:
-    """Settle the statement now; what is returned adds the position in the log and gives the canonical bytes, and is quick."""
-    fixed = _fixed_predicate(answer, digests, request, context, key)
-    head = _statement(request, digests.response)
+) -> PreparedStatement:
+    """Settle the statement and write it out now; what is returned adds the position in the log, and is quick.
 
-    def place(position: Position) -> bytes:
-        return canonical_plain(head | {"predicate": fixed | _place(position)})
-
-    return place
+    Raises:
+        ReceiptError: there is a float in it, or an integer beyond 2**53 - 1.
+    """
+    return PreparedStatement(_statement(request, digests.response), _fixed_predicate(answer, digests, request, context, key))
 
 
 def build_statement(

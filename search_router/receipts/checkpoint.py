@@ -8,6 +8,7 @@ line below it; the file is only ever appended to.
 from __future__ import annotations
 
 import base64
+import errno
 import itertools
 import os
 import re
@@ -76,7 +77,9 @@ def checkpoint_path(directory: Path, log: str) -> Path:
 
 
 def append_checkpoint(path: Path, note: bytes) -> None:
-    """Add a note to a log's file and return once it is on disk. What an earlier crash left half-written stays, and is closed off.
+    """Add a note to a log's file and return once it is on disk; when that fails the file is as it was before.
+
+    What an earlier crash left half-written stays, and is closed off.
 
     Raises:
         StoreUnavailable: the file cannot be written.
@@ -90,9 +93,15 @@ def append_checkpoint(path: Path, note: bytes) -> None:
             size = os.fstat(descriptor).st_size
             torn = b"" if size < 2 or os.pread(descriptor, 2, size - 2) == b"\n\n" else b"\n\n"
             block = torn + note + b"\n"
-            if os.write(descriptor, block) != len(block):
-                raise OSError("only a part was written")
-            os.fsync(descriptor)
+            try:
+                if os.write(descriptor, block) != len(block):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # a disk that fills up takes what it can
+                os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, size)  # its log is locked, so nobody else has written behind it
+                if made:
+                    path.unlink()
+                raise
         finally:
             os.close(descriptor)
         if made:

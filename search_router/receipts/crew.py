@@ -1,4 +1,4 @@
-"""Envelopes judged on several processors: a crew of child processes that judge batches in turn, and hand them back in order.
+"""Rows judged on several processors: a crew of child processes that judge batches in turn, and hand back what they found in order.
 
     python -m search_router.receipts.crew FD      one member; FD is its end of a socket pair
 
@@ -17,17 +17,17 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from types import TracebackType
 
+from search_router.receipts.row_check import RowFindings, StoredRow, judge_rows
 from search_router.receipts.trust import Trust
-from search_router.receipts.verify import Verdict, verify_envelope
 
 MAX_MEMBERS = 4
 END_SECONDS = 5.0
 
-Envelopes = Sequence[bytes]
+Batch = Sequence[StoredRow]
 
 
 class Crew:
-    """Some processes that judge envelopes under one trust; none, and the caller's own process does it. A context manager."""
+    """Some processes that judge rows under one trust; none, and the caller's own process does it. A context manager."""
 
     def __init__(self, trust: Trust, members: int) -> None:
         self._trust = trust
@@ -48,14 +48,14 @@ class Crew:
                 process.wait()
         self._members = []
 
-    def judge(self, batches: Iterable[Envelopes]) -> Iterator[list[Verdict]]:
-        """The verdicts of each batch, in order. OSError when a member ended.
+    def judge(self, batches: Iterable[Batch]) -> Iterator[list[RowFindings]]:
+        """What was found about each batch, in order. OSError when a member ended.
 
         At most one batch a member is on its way, and its answer is taken before the next is sent: so neither side waits in vain.
         """
         if self._count < 2:
             for batch in batches:
-                yield [verify_envelope(envelope, self._trust) for envelope in batch]
+                yield judge_rows(batch, self._trust)
             return
         self._begin()
         waiting: list[Connection] = []
@@ -66,13 +66,13 @@ class Crew:
         while waiting:
             connection = waiting.pop(0)
             try:
-                verdicts: list[Verdict] = connection.recv()
+                found: list[RowFindings] = connection.recv()
             except EOFError as error:
                 raise OSError("a process that verified receipts ended unexpectedly") from error
             if (batch := next(coming, None)) is not None:
                 connection.send(batch)
                 waiting.append(connection)
-            yield verdicts
+            yield found
 
     def _begin(self) -> None:
         while len(self._members) < self._count:
@@ -96,8 +96,8 @@ def serve(descriptor: int) -> None:
     with _serving(descriptor) as connection:
         trust = Trust.unpacked(connection.recv())
         while True:
-            batch: Envelopes = connection.recv()
-            connection.send([verify_envelope(envelope, trust) for envelope in batch])
+            batch: Batch = connection.recv()
+            connection.send(judge_rows(batch, trust))
 
 
 def members_for(receipts: int) -> int:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from search_router.canonical import Json
-from search_router.errors import ReceiptError
+from search_router.errors import ReceiptError, StoreUnavailable
 from search_router.receipts.envelope import parse_envelope, parse_strict_json
-from search_router.receipts.log import LOG_ID, log_path, open_for_reading
+from search_router.receipts.log import LOG_ID, check_schema, log_path, open_for_reading
 from search_router.receipts.trust import Trust
 from search_router.receipts.verify import VerdictKind, judge_digest, verify_envelope, worst
 
@@ -89,7 +89,7 @@ def _check_line(result: CrossCheck, store: _Store, number: int, line: bytes, tru
         return
     try:
         stored = store.envelope(receipt_id)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, StoreUnavailable) as error:
         result.say(VerdictKind.UNCHECKED, number, f"the log of receipt {receipt_id} cannot be read: {error}.")
         return
     if stored is None:
@@ -171,6 +171,9 @@ class _Store:
         if database is None:
             if not log_path(self._directory, log).exists():
                 return None
-            database = self._logs[log] = self._open.enter_context(open_for_reading(log_path(self._directory, log)))
+            path = log_path(self._directory, log)
+            database = self._open.enter_context(open_for_reading(path))
+            check_schema(path, database)
+            self._logs[log] = database
         found = database.execute("SELECT CAST(envelope AS BLOB) FROM receipts WHERE seq = ?", (int(number),)).fetchone()
         return found[0] if found else None

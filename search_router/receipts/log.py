@@ -63,7 +63,10 @@ COLUMNS = ("seq", "prev", "hash", "envelope", "time_us", "status", "intent", "qu
 SELECT_ROWS = "SELECT seq, prev, hash, CAST(envelope AS BLOB), time_us, status, intent, question_digest, keyid FROM receipts"
 SELECT_ROWS_AND_NODES = SELECT_ROWS.replace(" FROM", ", CAST(nodes AS BLOB) FROM")
 SELECT_ROTATIONS = f"SELECT CAST(envelope AS BLOB) FROM receipts WHERE status = '{ROTATED}' ORDER BY seq"  # noqa: S608 - a constant
-SELECT_FORMAT = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+SELECT_FORMAT = """SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master
+WHERE type = 'table' AND name IN ('log', 'receipts') AND lower(sql) NOT LIKE 'create virtual%')
+FROM pragma_application_id, pragma_user_version"""
+"""What `check_format` judges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +146,32 @@ def log_uri(path: Path, mode: str) -> str:
     """
     check_database(path)
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-    if mode == "ro" and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
-        # SQLite cannot put its shared memory beside the file; and with no write-ahead log there is no writer whose commits would be missed.
+    if mode == "ro" and _has_nothing_ahead(path) and not _can_share_memory(path, uri):
+        # With no write-ahead log there is no writer whose commits would be missed, and none can begin here.
         uri += "&immutable=1"
     return uri
+
+
+def _has_nothing_ahead(path: Path) -> bool:
+    """Whether there is no write-ahead log, or an empty one, as a connection leaves it that failed to share its memory."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # SQLite will say what is wrong with it
+
+
+def _can_share_memory(path: Path, uri: str) -> bool:
+    """Whether SQLite can put its shared memory beside the file. It cannot on a disk that is read-only or full."""
+    if not os.access(path.parent, os.W_OK):
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_SECONDS)) as database:
+            database.execute("SELECT count(*) FROM sqlite_master")
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_IOERR
+    return True
 
 
 @contextlib.contextmanager
@@ -205,8 +230,8 @@ def read_rows(database: sqlite3.Connection, sql: str, parameters: tuple[float | 
     return [Row(*values) for values in database.execute(sql, parameters)]
 
 
-def check_format(path: Path, application: int, version: int) -> None:
-    """Whether a file with these two pragmas is a log that this program knows. Raises StoreUnavailable."""
+def check_format(path: Path, application: int, version: int, tables: int) -> None:
+    """Whether a file with these pragmas and so many of a log's tables is a log that this program knows. Raises StoreUnavailable."""
     if application != APPLICATION_ID:
         raise damaged(path, "it is not a receipt log")
     if version > SCHEMA_VERSION:
@@ -214,12 +239,20 @@ def check_format(path: Path, application: int, version: int) -> None:
             f"The receipt log {path} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
             remedy="Use the newer search-router that wrote it, or set another `receipts.directory`.",
         )
+    if tables != 2:
+        raise damaged(path, "its tables are not there as plain tables")  # a view in a table's place could give rows without end
+
+
+def check_schema(path: Path, database: sqlite3.Connection) -> int:
+    """The version of a log's schema. Raises StoreUnavailable and sqlite3.Error."""
+    application, version, tables = cast("tuple[int, int, int]", database.execute(SELECT_FORMAT).fetchone())
+    check_format(path, application, version, tables)
+    return version
 
 
 def check_identity(path: Path, database: sqlite3.Connection) -> tuple[int, str]:
     """The schema's version and the id of the key that a log was made for. Raises StoreUnavailable and sqlite3.Error."""
-    application, version = cast("tuple[int, int]", database.execute(SELECT_FORMAT).fetchone())
-    check_format(path, application, version)
+    version = check_schema(path, database)
     found = database.execute("SELECT id, keyid FROM log").fetchall()
     if len(found) != 1 or found[0][0] != path.name.removesuffix(SUFFIX):
         raise damaged(path, "the log id inside is not the one in its name")

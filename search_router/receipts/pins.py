@@ -45,5 +45,8 @@ def pin_if_none(pins: Path, keyid: str, where: str) -> bool:
         pins.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(pins, f"# first keys of receipt stores that are trusted, one a line\n{keyid}  # {where}\n".encode(), 0o600)
     except OSError as error:
-        raise KeyUnusable(f"The file of pinned keys {pins} cannot be written: {error.strerror or error}.") from error
+        raise KeyUnusable(
+            f"The file of pinned keys {pins} cannot be written: {error.strerror or error}.",
+            remedy="Make its directory writable for this user, on a disk with room.",
+        ) from error
     return True

@@ -125,8 +125,8 @@ class ReceiptReader:
         path = log_path(self._directory, log)
         try:
             async with _open(path) as database:
-                for application, version in await database.execute_fetchall(SELECT_FORMAT):
-                    check_format(path, application, version)
+                for facts in await database.execute_fetchall(SELECT_FORMAT):
+                    check_format(path, *facts)
                 return [Receipt.of(log, Row(*values)) for values in await database.execute_fetchall(sql, parameters)]
         except sqlite3.Error as error:
             raise store_failure(path, error) from error

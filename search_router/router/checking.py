@@ -29,12 +29,13 @@ from search_router.receipts.checkpointer import CheckpointPlan, checkpoint_idle
 from search_router.receipts.crosscheck import ABOUT_THE_ANSWER
 from search_router.receipts.keys import load_or_create_key, public_key_path, retired_directory
 from search_router.receipts.log import LOG_ID, log_ids, log_path
+from search_router.receipts.log_audit import LogVerdict, Witness
 from search_router.receipts.note import note_text, verifier_key
 from search_router.receipts.pins import pin_if_none, read_pins
 from search_router.receipts.reading import Receipt, ReceiptReader
 from search_router.receipts.trust import Trust, load_public_key
 from search_router.receipts.verify import EXIT_CODES, VerdictKind, verify_envelope
-from search_router.receipts.whole_log import LogVerdict, Witness, rotations_of, verify_log
+from search_router.receipts.whole_log import rotations_of, verify_log
 
 NO_WITNESS = "No checkpoint of it is at hand: a tail that was cut off, a rebuilt log or a fork would not be seen."
 

@@ -12,7 +12,7 @@ from search_router.receipts.claim import claim_log
 from search_router.receipts.envelope import sign_envelope
 from search_router.receipts.keys import SigningKey, load_or_create_key
 from search_router.receipts.log import COLUMNS, Row
-from search_router.receipts.statement import Position, parse_own_statement, statement_facts
+from search_router.receipts.statement import Position
 from tests.receipts.samples import make_answer, make_payload, now_us
 
 
@@ -26,8 +26,8 @@ def write_log(directory: Path, key: SigningKey, count: int, items: int = 10) -> 
             database.execute("BEGIN")
             for _ in range(count):
                 seq += 1
-                payload = place(Position(claimed.id, seq, last, now_us(), secrets.token_hex(16)))
-                row = Row.of(statement_facts(parse_own_statement(payload)), sign_envelope(payload, key))
+                position = Position(claimed.id, seq, last, now_us(), secrets.token_hex(16))
+                row = Row.of(place.facts(position), sign_envelope(place(position), key))
                 tree, completed = tree.append(bytes.fromhex(row.hash))
                 database.execute(f"INSERT INTO receipts VALUES ({', '.join('?' * len(COLUMNS))})", row.values(completed))
                 last = row.hash

@@ -65,9 +65,15 @@ async def main() -> None:
         os.setgid(65534)
         os.setuid(65534)
     try:
-        plan = StateDirectory(key_path.parent.parent).plan(every_receipts=20) if what == "for_ever" else None
+        often = {"for_ever": 20, "witnessed_when_told": 1000}.get(what)
+        plan = StateDirectory(key_path.parent.parent).plan(every_receipts=often) if often else None
         async with open_store(directory, key, clock=now_us, nonce=lambda: secrets.token_hex(16), checkpoints=plan) as store:
-            run = {"for_ever": append_for_ever, "when_told": append_when_told, "limit": hit_the_file_size_limit}.get(what)
+            run = {
+                "for_ever": append_for_ever,
+                "when_told": append_when_told,
+                "witnessed_when_told": append_when_told,
+                "limit": hit_the_file_size_limit,
+            }.get(what)
             if run is not None:
                 await run(store, key_path)
             say("closed")

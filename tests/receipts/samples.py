@@ -10,7 +10,8 @@ from pathlib import Path
 from search_router.canonical import tolerant_digest
 from search_router.receipts.body import Build, ExpertFacts, FusionFacts, ReceiptContext, digest_answer, prepare_statement
 from search_router.receipts.keys import SigningKey
-from search_router.receipts.statement import Digest, Position
+from search_router.receipts.prepared import PreparedStatement
+from search_router.receipts.statement import Digest
 from search_router.schema import (
     Answer,
     BudgetReport,
@@ -92,7 +93,7 @@ def make_context(**changes: object) -> ReceiptContext:
     return ReceiptContext(**(facts | changes))  # type: ignore[arg-type]
 
 
-def make_payload(key: SigningKey, answer: Answer | None = None, context: ReceiptContext | None = None) -> Callable[[Position], bytes]:
+def make_payload(key: SigningKey, answer: Answer | None = None, context: ReceiptContext | None = None) -> PreparedStatement:
     answer = answer or make_answer(1)
     return prepare_statement(answer, digest_answer(answer), request_digest(), context or make_context(), key)
 

@@ -9,14 +9,17 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from search_router.errors import StoreUnavailable
-from search_router.receipts.checkpoint import read_notes
+from search_router.receipts.checkpoint import read_checkpoint, read_notes
 from search_router.receipts.log import open_for_reading
+from search_router.receipts.log_audit import Witness
 from search_router.receipts.trust import Trust
 from search_router.receipts.verify import VerdictKind
-from search_router.receipts.whole_log import Witness, verify_log
+from search_router.receipts.whole_log import verify_log
 from tests.receipts.stores import StateDirectory
 
 
@@ -63,6 +66,51 @@ def test_after_every_kill_each_acknowledged_receipt_is_there_in_one_sound_log(tm
         there = {f"{state.log().stem}:{seq}" for (seq,) in database.execute("SELECT seq FROM receipts")}
     assert acknowledged <= there
     assert len(there) == found.rows
+
+
+def checkpointed(state: StateDirectory) -> list[int]:
+    return [read_checkpoint(note).size for note in read_notes(state.checkpoint_file())]
+
+
+@pytest.mark.behaviour("log-is-what-it-was")
+@pytest.mark.parametrize("half", [False, True], ids=["before the checkpoint", "half-way through it"])
+def test_killed_between_the_commit_of_a_receipt_and_its_checkpoint_it_goes_on_and_catches_up(tmp_path: Path, half: bool) -> None:
+    state = StateDirectory(tmp_path / "home")
+    state.append(2)
+    command = [sys.executable, "-m", "tests.receipts.child", "witnessed_when_told", str(state.receipts), str(state.key_path)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    assert child.stdin is not None and child.stdout is not None
+    assert child.stdout.readline() and child.stdin.write(b"3\n")
+    told = [child.stdout.readline().decode().strip() for _ in range(3)]
+    child.send_signal(signal.SIGKILL)  # told, so committed; and far from the next checkpoint, at a thousand
+    child.communicate(timeout=30)
+    assert told == [f"{state.log().stem}:{seq}" for seq in (3, 4, 5)]
+    assert checkpointed(state) == [2]
+    if half:
+        note = state.checkpoint_file().read_bytes()
+        with state.checkpoint_file().open("ab") as file:
+            file.write(note.replace(b"\n2\n", b"\n5\n")[: len(note) // 2])
+
+    behind = state.run("verify", "--all", "--json")
+    assert (behind.code, behind.verdicts[0]["verdict"]) == (0, "valid"), behind
+    (stored,) = state.append(1)
+
+    assert stored.seq == 6
+    assert checkpointed(state) == [2, 6]
+    assert verify_log(state.log(), Trust.pinning(state.key.public), held_against_checkpoints(state)).reasons == ()
+
+
+@pytest.mark.anyio
+async def test_a_start_after_a_kill_makes_the_missing_checkpoint_though_nothing_new_comes(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path / "home")
+    await anyio.to_thread.run_sync(lambda: state.append(4, checkpoints=False))  # as far as a kill gets
+
+    async with state.opened(every_seconds=0.02):
+        with anyio.fail_after(20):
+            while not state.checkpoint_file().exists():
+                await anyio.sleep(0.005)
+
+    assert checkpointed(state) == [4]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -20,7 +20,14 @@ from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey  # pyright: ignore[reportPrivateImportUsage]
 
 from search_router.errors import ReceiptError
-from search_router.receipts.envelope import PAYLOAD_TYPE, Envelope, parse_envelope, pre_authentication_encoding, sign_envelope
+from search_router.receipts.envelope import (
+    PAYLOAD_TYPE,
+    Envelope,
+    cosign_envelope,
+    parse_envelope,
+    pre_authentication_encoding,
+    sign_envelope,
+)
 from search_router.receipts.keys import SigningKey, load_or_create_key, public_key_path
 
 KEY = SigningKey.of(Ed25519PrivateKey.generate())
@@ -40,6 +47,38 @@ def test_what_is_written_is_read_back(payload: bytes) -> None:
 
     assert parse_envelope(envelope.to_bytes()) == envelope == parse_envelope(envelope.to_dict())
     assert json.loads(envelope.to_bytes()) == envelope.to_dict()
+
+
+def read_or_refused(data: bytes | dict[str, Any]) -> Envelope | None:
+    try:
+        return parse_envelope(data)
+    except ReceiptError:
+        return None
+
+
+@given(st.data(), st.binary(max_size=40), st.booleans())
+def test_with_one_changed_byte_it_is_read_as_the_strict_reader_reads_it_or_refused(
+    data: st.DataObject, payload: bytes, cosigned: bool
+) -> None:
+    written = (cosign_envelope(payload, KEY, KEY) if cosigned else sign_envelope(payload, KEY)).to_bytes()
+    place = data.draw(st.integers(0, len(written) - 1))
+    changed = written[:place] + bytes([data.draw(st.integers(0, 255))]) + written[place + 1 :]
+
+    try:
+        strictly = read_or_refused(json.loads(changed))
+    except ValueError:
+        strictly = None
+
+    assert read_or_refused(changed) == strictly
+
+
+@pytest.mark.parametrize("padding", [b"=", b"\n", b" ", b"=="])
+def test_base64_with_something_more_in_it_is_refused(padding: bytes) -> None:
+    written = SIGNED.to_bytes()
+    end = written.index(b'","payloadType')
+
+    for place in (12, 40, end):
+        assert read_or_refused(written[:place] + padding + written[place:]) is None
 
 
 def accepted_by_securesystemslib(envelope: dict[str, Any]) -> bool:

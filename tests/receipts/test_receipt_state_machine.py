@@ -13,9 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from search_router.errors import StoreUnavailable
 from search_router.receipts.checkpoint import read_notes
+from search_router.receipts.log_audit import LogVerdict, Witness
 from search_router.receipts.trust import Trust
 from search_router.receipts.verify import VerdictKind
-from search_router.receipts.whole_log import LogVerdict, Witness, rotations_of, verify_log
+from search_router.receipts.whole_log import rotations_of, verify_log
 from tests.receipts.attacks import Attack, attack, edit_envelope, edit_signature, rebuild, sql
 from tests.receipts.stores import StateDirectory
 

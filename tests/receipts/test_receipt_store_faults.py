@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -26,10 +26,10 @@ from search_router.receipts.trust import Trust
 from search_router.receipts.verify import VerdictKind
 from search_router.receipts.whole_log import verify_log
 from tests.privileges import needs_readable_checkout
+from tests.receipts.disks import needs_mount, remount
 from tests.receipts.samples import Ticks, make_payload, nonces, sqlite_files
 
 pytestmark = pytest.mark.anyio
-ROOT = os.geteuid() == 0
 
 
 class Place:
@@ -117,21 +117,7 @@ async def test_a_disk_limit_is_an_error_for_all_that_wait_and_the_store_goes_on_
     assert place.assert_sound(path) == len(ids) + 1
 
 
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    mountpoint = Path(tempfile.mkdtemp())
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mountpoint)], capture_output=True).returncode == 0
-    if not mounted:
-        mountpoint.rmdir()
-        pytest.skip("cannot mount a small file system")
-    try:
-        yield mountpoint
-    finally:
-        subprocess.run(["umount", str(mountpoint)], check=True)
-        mountpoint.rmdir()
-
-
-@pytest.mark.skipif(not ROOT, reason="needs to mount a file system")
+@needs_mount
 async def test_a_full_disk_is_an_error_until_there_is_room_again(tmp_path: Path, small_disk: Path) -> None:
     place = Place(tmp_path)
     place.directory = small_disk / "receipts"
@@ -153,12 +139,12 @@ async def test_a_full_disk_is_an_error_until_there_is_room_again(tmp_path: Path,
     assert place.assert_sound(log_path(place.directory, store.log)) == written + 1
 
 
-@pytest.mark.skipif(not ROOT, reason="needs to mount a file system")
+@needs_mount
 async def test_a_log_on_a_read_only_disk_can_be_read_and_verified(tmp_path: Path, small_disk: Path) -> None:
     place = Place(tmp_path)
     place.directory = small_disk / "receipts"
     ids = await place.append(3)
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    remount(small_disk, "ro")
 
     assert [receipt.id for receipt in await ReceiptReader(place.directory).list(10)] == ids[::-1]
     assert place.assert_sound(sqlite_files(place.directory)[0]) == 3

@@ -330,7 +330,10 @@ def test_verification_imports_nothing_of_the_router_or_the_experts_and_nothing_t
 
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
-    rooms = ("checkpoint", "crew", "envelope", "log", "merkle", "note", "statement", "tip", "trust", "verify", "whole_log")
+    rooms = (
+        *("checkpoint", "crew", "envelope", "log", "log_audit", "merkle", "note", "row_check"),
+        *("statement", "tip", "trust", "verify", "whole_log"),
+    )
     expected = {"search_router", *(f"search_router.{name}" for name in ("canonical", "errors", "plain_files", "receipts"))}
     assert set(loaded.split()) == expected | {f"search_router.receipts.{name}" for name in rooms}
 
