@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 RESERVE_BYTES: Final = 200 * 2**20
 SMALL_DISK_SHARE: Final = 10
 """On a small disk a tenth of it is left, and not the whole reserve: else nothing could ever be kept there."""
+LEAST_BYTES: Final = 4 * 2**20
+"""But so much always: a write of a cache, with its journal, may be as large."""
 
 
 class DiskSpace(NamedTuple):
@@ -43,11 +45,12 @@ class Reserve:
     def lack(self, path: Path) -> str | None:
         """Why nothing more may be kept at `path`, as a clause with the remedy; None while there is room."""
         disk = self.measure(path) if self.bytes else None
-        if disk is None or disk.free >= min(self.bytes, disk.total // SMALL_DISK_SHARE):
+        left = min(self.bytes, max(disk.total // SMALL_DISK_SHARE, LEAST_BYTES)) if disk else 0
+        if disk is None or disk.free >= left:
             return None
         return (
             f"its disk has {disk.free >> 20} MiB free, and index.reserve_mib leaves the last "
-            f"{min(self.bytes, disk.total // SMALL_DISK_SHARE) >> 20} MiB to receipts; free some, or run `search-router index gc`"
+            f"{left >> 20} MiB to receipts; free some, or run `search-router index gc`"
         )
 
 
