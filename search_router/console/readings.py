@@ -17,6 +17,7 @@ from search_router import __version__
 from search_router.answers import ExperimentAnswer, RegistryAnswer
 from search_router.config.loader import explain
 from search_router.console import events_reading as events
+from search_router.console.bench_reading import BenchReadings
 from search_router.console.numbers import Event, counts, distributions, per_hour
 from search_router.console.receipt_list import ReceiptFilter, ReceiptList, count_all, count_there, not_found, statement_of
 from search_router.console.records import (
@@ -62,6 +63,7 @@ class Readings:
         self._list = ReceiptList(paths.receipts, None if self._sees_all() else principal)
         self._eye = events.Eye(None if self._sees_all() else principal)
         self._events_path = paths.home / FILE_NAME
+        self.bench = BenchReadings(router.loaded.config.http.bench_results, self._sees_all())
         self._counted: dict[str, tuple[tuple[int, ...], int]] = {}
         self._index: Remembered[IndexStatus] = Remembered(self._read_index, REPOSITORIES_SECONDS)
         self._registry: Remembered[RegistryAnswer] = Remembered(router.registry, EXPERTS_SECONDS)
