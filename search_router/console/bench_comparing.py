@@ -25,8 +25,8 @@ MAX_BYTES: Final = 2**20
 FRESH_SECONDS: Final = 300.0
 """How long a comparison is shown again: receipts that are deleted later are missed then."""
 KEPT: Final = 50
-REFUSED: Final = 2
-"""The exit code of the command line when what it was given cannot be used."""
+SAYS: Final = "search-router: "
+"""How the command line begins when it says why it cannot do what was asked."""
 _ARGV: Final = (sys.executable, "-P", "-m", "search_router", "bench", "compare", "--json")
 
 
@@ -72,8 +72,8 @@ class RunComparer:
 
 def _read(done: Finished) -> Compared:
     now = time.time_ns() // 1000
-    if done.returncode == REFUSED:
-        return Compared({}, done.stderr.removeprefix("search-router: "), now)
+    if done.returncode and not done.stdout and done.stderr.startswith(SAYS):
+        return Compared({}, done.stderr.removeprefix(SAYS), now)
     try:
         said = members(None if done.cut else json.loads(done.stdout))
     except (ValueError, RecursionError):
