@@ -93,7 +93,7 @@ async def _runs(readings: Readings, _: Mapping[str, str], __: Any) -> BaseModel:
 
 
 async def _run(readings: Readings, values: Mapping[str, str], _: Any) -> BaseModel:
-    return await readings.bench.run(values["run_id"], values.get("arm", FUSED))
+    return await readings.bench.run(values["run_id"], values.get("arm"))
 
 
 async def _compare_runs(readings: Readings, values: Mapping[str, str], _: Any) -> BaseModel:

@@ -28,7 +28,7 @@ class BenchPages:
         return {"told": await self._readings.runs()}
 
     async def run(self, values: Mapping[str, str]) -> dict[str, Any]:
-        view = await self._readings.run(values["run_id"], values.get("arm", FUSED))
+        view = await self._readings.run(values["run_id"], values.get("arm"))
         plots = (charts.retrieval_plot, charts.selection_plot, charts.latency_plot, charts.arms_plot)
         retrieval, selection, latency, arms = (Markup(draw(view)) for draw in plots)  # noqa: S704 - charts escape
         return {"view": view, "retrieval": retrieval, "selection": selection, "latency": latency, "arms": arms}

@@ -31,8 +31,8 @@ class BenchReadings:
         """The newest SHOWN. Raises RunsUnavailable."""
         return await anyio.to_thread.run_sync(self._list)
 
-    async def run(self, run_id: str, arm: str = FUSED) -> BenchRunView:
-        """One run. Raises RunNotFound, also for an arm that it does not have, and RunsUnavailable."""
+    async def run(self, run_id: str, arm: str | None = None) -> BenchRunView:
+        """One run; without an arm the product as it is. Raises RunNotFound, also for a named arm that it does not have, and RunsUnavailable."""
         return await anyio.to_thread.run_sync(self._view, run_id, arm)
 
     async def compare(self, a: str, b: str, arm: str = FUSED) -> BenchComparison:
@@ -49,13 +49,13 @@ class BenchReadings:
         there = self._folders.listed()
         return BenchRuns(runs=tuple(self._tell(folder) for folder in there[:SHOWN]), folders=len(there))
 
-    def _view(self, run_id: str, arm: str) -> BenchRunView:
+    def _view(self, run_id: str, arm: str | None) -> BenchRunView:
         folder, run = self._find(run_id)
         assert self._folders is not None
         summary = self._folders.summary(folder)
-        if not summary.unreadable and arm not in run.arms:
+        if arm is not None and arm not in run.arms:
             raise RunNotFound(f"The run {run_id} has no arm {arm!r}.", remedy=f"Its arms: {', '.join(run.arms)[:300] or 'none'}.")
-        return tell_view(run, summary, arm)
+        return tell_view(run, summary, arm or FUSED)
 
     def _find(self, run_id: str) -> tuple[Folder, BenchRun]:
         if self._folders is None:

@@ -114,7 +114,8 @@ class BenchRunView(Edge):
 
     run: BenchRun
     arm: str
-    place: tuple[tuple[str, str], ...] = Field(description="Machine, versions and flags, as (what, value).")
+    place: tuple[tuple[str, str], ...] = Field(description="Machine and versions, as (what, value).")
+    flags: tuple[str, ...] = Field(description="Configuration values that the run set in every arm.")
     retrieval: tuple[Retrieved, ...]
     selection: tuple[Selected, ...]
     experts: tuple[ExpertChoice, ...]

@@ -76,6 +76,7 @@ def tell_view(run: BenchRun, summary: Summary, arm: str) -> BenchRunView:
         run=run,
         arm=arm,
         place=tuple(_place(members(facts.get("place")))),
+        flags=words(members(facts.get("place")).get("flags")),
         retrieval=tuple(_retrieval(members(told.get("retrieval")))),
         selection=tuple(_selection(members(told.get("selection")))),
         experts=tuple(
@@ -199,7 +200,6 @@ def _place(place: Table) -> Iterator[tuple[str, str]]:
         "System": f"{text(machine.get('system'))} {text(machine.get('kernel'))}",
         "Python": text(place.get("python")),
         "Configuration file": text(place.get("config_file")),
-        "Flags": " ".join(words(place.get("flags"))),
     }
     yield from ((name, value) for name, value in said.items() if value)
 
