@@ -32,7 +32,7 @@ class BenchReadings:
         return await anyio.to_thread.run_sync(self._list)
 
     async def run(self, run_id: str, arm: str | None = None) -> BenchRunView:
-        """One run; without an arm the product as it is. Raises RunNotFound, also for a named arm that it does not have, and RunsUnavailable."""
+        """One run; without an arm the product as it is. Raises RunsUnavailable, and RunNotFound also for an arm that it does not have."""
         return await anyio.to_thread.run_sync(self._view, run_id, arm)
 
     async def compare(self, a: str, b: str, arm: str = FUSED) -> BenchComparison:

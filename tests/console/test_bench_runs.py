@@ -282,6 +282,7 @@ def test_any_json_is_told_and_drawn_without_an_error(value: Any) -> None:
     json.dumps(compared.model_dump(mode="json"), allow_nan=False)
 
 
+@settings(deadline=None)
 @given(st.floats() | st.integers() | st.text() | st.booleans() | st.none())
 def test_a_figure_is_a_finite_number_or_nothing(value: object) -> None:
     told = figure(value)
