@@ -77,6 +77,13 @@ def test_the_configuration_example_loads(tmp_path: Path) -> None:
     assert loaded.config.workspace.groups == {"shop": ("api", "frontend")}
 
 
+def test_the_walk_is_three_commands_of_one_line_that_install_serve_and_ask() -> None:
+    """scripts/walk runs them as they stand there; it needs the package index, so here only that they are what it looks for."""
+    walked = re.findall(r"<!-- walk: (\w+) -->\n```bash\n(.*?)\n```", (TOP / "docs/console.md").read_text("utf-8"), re.S)
+    assert [name for name, _ in walked] == ["install", "serve", "ask"]
+    assert all("\n" not in command and ".venv" in command for _, command in walked)
+
+
 def test_the_versions_agree() -> None:
     project = tomllib.loads((TOP / "pyproject.toml").read_text("utf-8"))["project"]
     assert "version" in project["dynamic"]

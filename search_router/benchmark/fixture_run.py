@@ -32,7 +32,7 @@ from search_router.benchmark.run_arms import ALONE, FUSED, RunArm, choose_arms
 from search_router.benchmark.run_place import describe_place
 from search_router.benchmark.run_receipts import ANSWERS, HOME, check_emission
 from search_router.benchmark.run_report import PAGE, write_report
-from search_router.benchmark.run_rows import Row, make_row
+from search_router.benchmark.run_rows import Row, file_name, make_row
 from search_router.benchmark.run_summary import summarise_arm
 from search_router.benchmark.selection import oracle_gap
 from search_router.config.loader import load_config
@@ -92,7 +92,7 @@ def run_suite(options: RunOptions) -> tuple[Path, dict[str, Any]]:
     for arm in arms:
         asked = _ask(options, suite, arm, [(q.id, _request(suite, arm, q)) for q in questions], out, config_file)
         every[arm.name] = [make_row(q, suite.labels.get(q.id, ()), asked.rounds[q.id], asked.ready) for q in questions]
-        _write_rows(out / "rows" / f"{_file_name(arm.name)}.jsonl", every[arm.name])
+        _write_rows(out / "rows" / f"{file_name(arm.name)}.jsonl", every[arm.name])
         summaries[arm.name] = summarise_arm(every[arm.name], asked.ready, asked.cold_ms) | {"parity": _parity(asked.ready)}
     if options.score_with_ranx:
         scored = [row for row in every[FUSED] if "gains" in row]
@@ -123,7 +123,7 @@ def _flags(options: RunOptions, arm: RunArm | None = None) -> tuple[str, ...]:
 def _result_folder(options: RunOptions) -> Path:
     """A new folder; never one that has something in it."""
     name = options.run_name or "run"
-    out = (options.out or Path("bench-results") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{_file_name(name)}").resolve()
+    out = (options.out or Path("bench-results") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{file_name(name)}").resolve()
     if out.exists() and any(out.iterdir()):
         raise UnusableData(f"{out} has something in it.", remedy="Name a new folder with --out.")
     for part in ("rows", ANSWERS, HOME):
@@ -158,7 +158,7 @@ def _ask(
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace")[-ERROR_KEPT:]
         raise UnusableData(f"Arm {arm.name} ended with exit code {done.returncode}: {said}", remedy="Mend that first.")
-    with gzip.open(out / ANSWERS / f"{_file_name(arm.name)}.jsonl.gz", "wb", compresslevel=3) as log:
+    with gzip.open(out / ANSWERS / f"{file_name(arm.name)}.jsonl.gz", "wb", compresslevel=3) as log:
         for line in done.stdout.splitlines():
             row = json.loads(line)
             if "answer" in row:
@@ -249,7 +249,3 @@ def print_summary(out: Path, summary: Mapping[str, Any]) -> None:
 
 def _write_rows(path: Path, rows: Sequence[Row]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-
-def _file_name(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "._=" else "-" for c in name)

@@ -19,7 +19,7 @@ from search_router.benchmark.questions import UnusableData
 from search_router.benchmark.report import write_line, write_table
 from search_router.benchmark.run_arms import FUSED
 from search_router.benchmark.run_receipts import check_emission
-from search_router.benchmark.run_rows import Row
+from search_router.benchmark.run_rows import Row, file_name
 from search_router.benchmark.run_summary import median
 from search_router.benchmark.significance import ALPHA, Difference, holm, paired
 from search_router.benchmark.timing import quantile
@@ -61,6 +61,9 @@ def compare_runs(first: Path, second: Path, arm: str = FUSED) -> Comparison:
     suites = [summary["place"]["suite"]["corpus"] + summary["place"]["suite"]["manifest"] for summary in summaries]
     if suites[0] != suites[1]:
         raise UnusableData("The runs are over different suites or versions of one.", remedy="Run the older code over the newer suite.")
+    for folder, summary in zip((first, second), summaries, strict=True):
+        if arm not in summary["arms"]:
+            raise UnusableData(f"{folder} has no arm {arm}.", remedy=f"It has {', '.join(summary['arms'])}.")
     rows = [_read_rows(folder, arm) for folder in (first, second)]
     if rows[0].keys() != rows[1].keys():
         raise UnusableData("The runs did not ask the same questions.", remedy="Run both without --only, or with the same.")
@@ -155,7 +158,7 @@ def _read_summary(folder: Path) -> dict[str, Any]:
 
 
 def _read_rows(folder: Path, arm: str) -> dict[str, Row]:
-    path = folder / "rows" / f"{arm}.jsonl"
+    path = folder / "rows" / f"{file_name(arm)}.jsonl"
     try:
         rows: list[Row] = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     except (OSError, ValueError) as error:

@@ -20,6 +20,11 @@ SLACK_US: Final = 50_000
 Row = dict[str, Any]
 
 
+def file_name(name: str) -> str:
+    """What the files of an arm, or of a run, are called: nothing in it leads out of their folder."""
+    return "".join(c if c.isalnum() or c in "._=" else "-" for c in name)
+
+
 def make_row(question: FixtureQuestion, labels: Sequence[Label], rounds: Sequence[Mapping[str, Any]], ready: Mapping[str, Any]) -> Row:
     """The row of one question from all its rounds, the first of which is judged."""
     answer: Mapping[str, Any] = rounds[0]["answer"]

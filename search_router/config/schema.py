@@ -128,6 +128,8 @@ class HttpConfig(Section):
     """A request whose body has not come whole so long after its head is answered with 408, and its connection closed."""
     console: bool = True
     """Whether the pages at /console are served; the JSON API at /api always is."""
+    bench_results: str = ""
+    """The folder that `bench run` writes its results to, shown in the console; empty shows none."""
 
 
 class RerankConfig(Section):

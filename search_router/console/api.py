@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from search_router import __version__
 from search_router.answers import ExperimentAnswer
+from search_router.console.bench_folders import RUN_ID, RunNotFound
+from search_router.console.bench_reading import ARM as ARM_NAME
+from search_router.console.bench_records import BenchComparison, BenchRuns, BenchRunView
+from search_router.console.bench_shapes import FUSED
+from search_router.console.openapi import Endpoint, Parameter, describe_api
 from search_router.console.readings import Readings
 from search_router.console.receipt_list import ReceiptFilter
 from search_router.console.records import (
@@ -47,36 +49,6 @@ class BadParameter(Exception):
 
 class TooLarge(Exception):
     """A body of more than MAX_BODY bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter; the whole value must match `pattern`."""
-
-    name: str
-    pattern: str
-    about: str
-    place: Literal["query", "path"] = "query"
-    required: bool = False
-
-
-Call = Callable[[Readings, Mapping[str, str], Any], Awaitable[BaseModel]]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One path of the API, its parameters, and the model of its answer; `body` is the model of what is posted."""
-
-    path: str
-    about: str
-    answer: type[BaseModel]
-    call: Call
-    parameters: tuple[Parameter, ...] = ()
-    body: type[BaseModel] | None = None
-
-    @property
-    def method(self) -> str:
-        return "GET" if self.body is None else "POST"
 
 
 def receipt_filter(values: Mapping[str, str]) -> ReceiptFilter:
@@ -116,6 +88,18 @@ async def _compare(readings: Readings, values: Mapping[str, str], _: Any) -> Bas
     return await readings.compare(values.get("paper_slug"), values["a"], values["b"])
 
 
+async def _runs(readings: Readings, _: Mapping[str, str], __: Any) -> BaseModel:
+    return await readings.bench.runs()
+
+
+async def _run(readings: Readings, values: Mapping[str, str], _: Any) -> BaseModel:
+    return await readings.bench.run(values["run_id"], values.get("arm"))
+
+
+async def _compare_runs(readings: Readings, values: Mapping[str, str], _: Any) -> BaseModel:
+    return await readings.bench.compare(values["a"], values["b"], values.get("arm", FUSED))
+
+
 async def _configuration(readings: Readings, _: Mapping[str, str], __: Any) -> BaseModel:
     return readings.configuration()
 
@@ -136,6 +120,12 @@ SLUG: Final = Parameter("paper_slug", "[a-z0-9][a-z0-9._-]{0,99}", "which experi
 COMPARED: Final = (
     Parameter("a", "[0-9a-f]{8,64}", "the beginning of a configuration's hash", required=True),
     Parameter("b", "[0-9a-f]{8,64}", "the beginning of the other's", required=True),
+)
+RUN: Final = Parameter("run_id", RUN_ID, "a run of the list", "path")
+ARM: Final = Parameter("arm", ARM_NAME, "which arm; without it `fused`, the product as it is")
+COMPARED_RUNS: Final = (
+    Parameter("a", RUN_ID, "the run to compare with", required=True),
+    Parameter("b", RUN_ID, "the run that is judged", required=True),
 )
 ENDPOINTS: Final = (
     Endpoint("/api/overview", "The newest requests in numbers.", Overview, _overview),
@@ -170,6 +160,15 @@ ENDPOINTS: Final = (
         _compare,
         (SLUG, *COMPARED),
     ),
+    Endpoint("/api/experiments/runs", "Results of `bench run`, newest first.", BenchRuns, _runs),
+    Endpoint(
+        "/api/experiments/runs/comparison",
+        "What `bench compare` says of run B against run A.",
+        BenchComparison,
+        _compare_runs,
+        (*COMPARED_RUNS, ARM),
+    ),
+    Endpoint("/api/experiments/runs/{run_id}", "One run, family by family.", BenchRunView, _run, (RUN, ARM)),
     Endpoint("/api/config", "Every effective value and the layer that set it.", Configuration, _configuration),
     Endpoint("/api/search", "Ask a question, as the tool search_knowledge does. Leaves a receipt.", Answer, _search, body=SearchRequest),
 )
@@ -177,7 +176,7 @@ ENDPOINTS: Final = (
 
 def api_routes(readings: Readings) -> list[Route]:
     """The endpoints and their description."""
-    document = openapi()
+    document = describe_api(ENDPOINTS)
 
     async def describe(_: Request) -> Response:
         return JSONResponse(document)
@@ -250,75 +249,9 @@ async def bounded_body(request: Request) -> bytes:
 
 def status_of(error: SearchRouterError) -> int:
     """The HTTP status of an error of the house: 404 for what is not there, else 503, because it can be mended and tried again."""
-    return 404 if isinstance(error, ReceiptNotFound) else 503
+    return 404 if isinstance(error, (ReceiptNotFound, RunNotFound)) else 503
 
 
 def refuse(status: int, code: str, message: str, remedy: str = "") -> Response:
     """A refusal as JSON."""
     return JSONResponse(encodable_json(Refusal(error=code, message=message, remedy=remedy).model_dump(mode="json")), status_code=status)
-
-
-def openapi() -> dict[str, Any]:
-    """The description of the API: https://spec.openapis.org/oas/v3.1.1.html."""
-    models = dict.fromkeys([*(e.answer for e in ENDPOINTS), *(e.body for e in ENDPOINTS if e.body), Refusal])
-    pairs: list[tuple[type[BaseModel], Literal["serialization", "validation"]]] = [
-        (m, "validation" if m is SearchRequest else "serialization") for m in models
-    ]
-    references, definitions = models_json_schema(pairs, ref_template="#/components/schemas/{model}")
-    schema_of = {model: references[model, mode] for model, mode in pairs}
-    paths: dict[str, Any] = {}
-    for endpoint in ENDPOINTS:
-        operation: dict[str, Any] = {
-            "summary": endpoint.about,
-            "operationId": endpoint.path.removeprefix("/api/").replace("/", "_").replace("{", "").replace("}", ""),
-            "parameters": [_describe(p) for p in endpoint.parameters],
-            "responses": {
-                "200": _content("The answer.", schema_of[endpoint.answer]),
-                **{
-                    code: _content(about, schema_of[Refusal])
-                    for code, about in (
-                        ("400", "A parameter or the body is wrong."),
-                        ("401", "The bearer token is missing."),
-                        ("404", "There is no such thing."),
-                        ("408", "The body did not come in time."),
-                        ("413", "The body is too large."),
-                        ("429", "Too many requests."),
-                        ("503", "It cannot be read at the moment."),
-                    )
-                },
-                "403": _text("The Origin is foreign."),
-                "421": _text("The Host is foreign."),
-            },
-        }
-        if endpoint.body is not None:
-            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema_of[endpoint.body]}}}
-        paths[endpoint.path] = {endpoint.method.lower(): operation}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "search-router", "version": __version__, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
-        "paths": paths,
-        "components": {
-            "schemas": definitions.get("$defs", {}),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
-        "security": [{"token": []}, {}],
-    }
-
-
-def _describe(parameter: Parameter) -> dict[str, Any]:
-    schema = {"type": "string", "pattern": f"^(?:{parameter.pattern})$"}
-    return {
-        "name": parameter.name,
-        "in": parameter.place,
-        "required": parameter.required or parameter.place == "path",
-        "description": parameter.about,
-        "schema": schema,
-    }
-
-
-def _text(about: str) -> dict[str, Any]:
-    return {"description": about, "content": {"text/plain": {"schema": {"type": "string"}}}}
-
-
-def _content(about: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"description": about, "content": {"application/json": {"schema": schema}}}

@@ -70,7 +70,7 @@ def read_events(path: Path, eye: Eye) -> tuple[Event, ...]:
         if database is None:
             return ()
         rows = database.execute(
-            "SELECT time_us, kind, operation, arm, coalesce(task_class, 'none'), status, latency_ms, receipt_id "
+            "SELECT time_us, kind, operation, arm, coalesce(task_class, 'none'), status, latency_ms, receipt_id, coalesce(cache, '') "
             "FROM tool_benchmark_events WHERE id > (SELECT coalesce(max(id), 0) FROM tool_benchmark_events) - :looked_at "
             "AND (:principal IS NULL OR principal = :principal) ORDER BY id DESC LIMIT :rows",
             {"principal": eye.principal, "rows": REQUESTS * ROWS_A_REQUEST, "looked_at": LOOKED_AT},

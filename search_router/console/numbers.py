@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from search_router.console.records import Bucket, Count, Distribution
+from search_router.router.enrich.events import HINTED
 
 HOUR_US: Final = 3_600 * 1_000_000
 BUCKETS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -25,6 +26,18 @@ class Event(NamedTuple):
     status: str
     latency_ms: float
     receipt: str
+    cache: str = ""
+
+
+def hint_savings(requests: Iterable[Event], calls: Iterable[Event]) -> tuple[int, float]:
+    """(expert calls that hints made needless, their time in ms at each expert's median over the calls that were made)."""
+    spared = Counter(name for event in requests for name in event.cache.rpartition(HINTED)[2].split() if HINTED in event.cache)
+    latencies: dict[str, list[float]] = defaultdict(list)
+    for event in calls:
+        if event.arm in spared:
+            latencies[event.arm].append(event.latency_ms)
+    saved = sum(times * nearest_rank(sorted(latencies[name]), 0.5) for name, times in spared.items())
+    return spared.total(), round(saved, 3)
 
 
 def counts(names: Iterable[str]) -> tuple[Count, ...]:

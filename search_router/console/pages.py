@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -24,15 +23,17 @@ from search_router.console.api import (
     FILTERS,
     SLUG,
     BadParameter,
-    Parameter,
     TooLarge,
     bounded_body,
     read_parameters,
     receipt_filter,
     status_of,
 )
+from search_router.console.bench_pages import COMPARISON_PARAMETERS, RUN_PARAMETERS, RUNS, BenchPages
+from search_router.console.formats import FORMATS, clock, duration
 from search_router.console.guard import LOGINS_A_MINUTE, Limiter, caller_of
 from search_router.console.numbers import BUCKETS_MS
+from search_router.console.openapi import Parameter
 from search_router.console.readings import Readings
 from search_router.console.records import Comparison, Distribution
 from search_router.console.session import COOKIE, SECONDS, Sessions
@@ -62,33 +63,6 @@ STATEMENT_CHARACTERS: Final = 200_000
 FORM: Final = "application/x-www-form-urlencoded"
 SUMMED: Final = frozenset({"fanout"})
 """Stages that are the expert calls, which the timeline shows one by one."""
-
-
-def clock(time_us: int | None) -> str:
-    """A Unix time in microseconds as UTC, to the second."""
-    if time_us is None:
-        return "–"
-    return datetime.datetime.fromtimestamp(time_us / 1e6, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def duration(milliseconds: float | None) -> str:
-    """Milliseconds in a readable unit."""
-    if milliseconds is None:
-        return "–"
-    return f"{milliseconds / 1000:.2f} s" if milliseconds >= 1000 else f"{milliseconds:.1f} ms"
-
-
-def percent(part: int, whole: int) -> str:
-    """A share with one decimal."""
-    return f"{100 * part / whole:.1f} %" if whole else "–"
-
-
-def size(count: int) -> str:
-    """Bytes in a readable unit."""
-    for unit, of in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= of:
-            return f"{count / of:.1f} {unit}"
-    return f"{count} B"
 
 
 def next_try(expert: RegisteredExpert, read_us: int) -> int | None:
@@ -132,7 +106,7 @@ def make_templates() -> jinja2.Environment:
     """The templates, escaping on; a name that is not there is a mistake of ours and fails."""
     loader = jinja2.PackageLoader("search_router.console", "templates")
     made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(clock=clock, duration=duration, size=size, chart=distribution_chart, text=encodable, percent=percent)  # pyright: ignore[reportUnknownMemberType]
+    made.filters.update(FORMATS, chart=distribution_chart, text=encodable)  # pyright: ignore[reportUnknownMemberType]
     made.globals.update(navigation=NAVIGATION, version=__version__, style=STYLE, icon=ICON, login_path=LOGIN, next_try=next_try)  # pyright: ignore[reportUnknownMemberType]
     return made
 
@@ -151,6 +125,7 @@ class Pages:
     def __init__(self, readings: Readings, sessions: Sessions) -> None:
         self._readings = readings
         self._sessions = sessions
+        self._bench = BenchPages(readings.bench)
         self._templates = make_templates()
         self._logins = Limiter(LOGINS_A_MINUTE)
         static = files("search_router.console").joinpath("static")
@@ -168,6 +143,9 @@ class Pages:
             self._page("/console/experts", "experts", self._experts),
             self._page("/console/repositories", "repositories", self._repositories),
             self._page("/console/experiments", "experiments", self._experiments, _EXPERIMENT),
+            self._page(RUNS, "runs", self._bench.runs),
+            self._page(f"{RUNS}/comparison", "run_comparison", self._bench.comparison, COMPARISON_PARAMETERS),
+            self._page(f"{RUNS}/{{run_id}}", "run", self._bench.run, RUN_PARAMETERS),
             self._page("/console/configuration", "configuration", self._configuration),
             self._page("/console/search", "search", self._blank_search),
             Route("/console/search", self._search, methods=["POST"]),

@@ -17,7 +17,8 @@ from search_router import __version__
 from search_router.answers import ExperimentAnswer, RegistryAnswer
 from search_router.config.loader import explain
 from search_router.console import events_reading as events
-from search_router.console.numbers import Event, counts, distributions, per_hour
+from search_router.console.bench_reading import BenchReadings
+from search_router.console.numbers import Event, counts, distributions, hint_savings, per_hour
 from search_router.console.receipt_list import ReceiptFilter, ReceiptList, count_all, count_there, not_found, statement_of
 from search_router.console.records import (
     Comparison,
@@ -62,6 +63,7 @@ class Readings:
         self._list = ReceiptList(paths.receipts, None if self._sees_all() else principal)
         self._eye = events.Eye(None if self._sees_all() else principal)
         self._events_path = paths.home / FILE_NAME
+        self.bench = BenchReadings(router.loaded.config.http.bench_results, self._sees_all())
         self._counted: dict[str, tuple[tuple[int, ...], int]] = {}
         self._index: Remembered[IndexStatus] = Remembered(self._read_index, REPOSITORIES_SECONDS)
         self._registry: Remembered[RegistryAnswer] = Remembered(router.registry, EXPERTS_SECONDS)
@@ -197,6 +199,7 @@ class Readings:
         asked = [e for e in requests if e.operation == "search"]
         cached = sum(e.status == "cached" for e in asked)
         slow = [e.latency_ms for e in asked if e.status != "cached"]
+        hinted, hinted_ms = hint_savings(asked, calls)
         whole, there = receipts
         return Overview(
             version=__version__,
@@ -214,6 +217,8 @@ class Readings:
             failures=counts(f"{e.arm}: {e.status}" for e in calls if e.status not in FINE),
             cached=cached,
             saved_ms=round(cached * statistics.median(slow), 3) if slow else 0.0,
+            hinted=hinted,
+            hinted_ms=hinted_ms,
             calls=len(calls),
             latencies=(*distributions(calls, "expert", lambda e: e.arm), *distributions(asked, "class", lambda e: e.intent)),
             metrics=router.loaded.config.telemetry.prometheus,

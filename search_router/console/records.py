@@ -52,6 +52,10 @@ class Overview(Edge):
     failures: tuple[Count, ...] = Field(description="Expert calls that failed, as `expert: failure class`.")
     cached: int
     saved_ms: float = Field(description="What requests answered from the cache would have taken at the median of those that were not.")
+    hinted: int = Field(description="Expert calls that were not made because a hint stood for them.")
+    hinted_ms: float = Field(
+        description="The time of those calls at the median of each expert; experts run side by side, so nobody waited so long."
+    )
     calls: int
     latencies: tuple[Distribution, ...]
     metrics: bool = Field(description="Whether /metrics has the same for Prometheus.")

@@ -43,6 +43,7 @@ PATHS = (
     "/console/experts",
     "/console/repositories",
     "/console/experiments",
+    "/console/experiments/runs",
     "/console/configuration",
 )
 API_PATHS = (
@@ -52,6 +53,7 @@ API_PATHS = (
     "/api/doctor/repos",
     "/api/experiments",
     "/api/experiments/slugs",
+    "/api/experiments/runs",
     "/api/config",
     "/api/openapi.json",
 )

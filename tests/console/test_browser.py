@@ -16,6 +16,8 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
+from search_router.console.bench_folders import RunFolders
+from tests.console.bench_results import make_run, write_summary
 from tests.console.consoles import NASTY, TOKEN, Served, console
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.network, pytest.mark.timeout(300)]
@@ -27,6 +29,7 @@ PAGES = {
     "experts": "/console/experts",
     "repositories": "/console/repositories",
     "experiments": "/console/experiments",
+    "runs": "/console/experiments/runs",
     "configuration": "/console/configuration",
     "problem": "/console/nothing",
 }
@@ -64,6 +67,13 @@ async def browse(it: Served, pages: Mapping[str, str], shots: Path, *, login: bo
     return json.loads(done.stdout)
 
 
+def pages_of_runs(runs: Path) -> dict[str, str]:
+    """Of every run its page, and two of them compared."""
+    known = {folder.path.name: folder.id for folder in RunFolders(runs).listed()}
+    pages = {f"run-{number}": f"/console/experiments/runs/{run_id}" for number, run_id in enumerate(known.values())}
+    return {**pages, "run-comparison": f"/console/experiments/runs/comparison?a={known['before']}&b={known['after']}"}
+
+
 def assert_fit_for_all(told: list[dict[str, Any]]) -> None:
     for page in told:
         where = f"{page['name']} {page['colorScheme']}"
@@ -77,12 +87,16 @@ def assert_fit_for_all(told: list[dict[str, Any]]) -> None:
 
 async def test_every_page_is_accessible_runs_nothing_and_fits_a_narrow_window(tmp_path: Path) -> None:
     browser_tools()
-    async with console(tmp_path) as it:
+    runs = tmp_path / "runs"
+    make_run(runs / "before")
+    make_run(runs / "after", ndcg=0.25, run_name=NASTY, flags=[NASTY, "w" * 500])
+    write_summary(runs / ("<b>" + "n" * 200), {"arms": "x"})
+    async with console(tmp_path, flags=[f'http.bench_results="{runs}"']) as it:
         for question in ("start the app", "nothing of the kind", "which commit did it", NASTY, "א" * 500, "w" * 4000):
             await it.router.search({"question": question}, session=NASTY, principal="local")
         answer = await it.router.search({"question": "start the app"}, principal="local")
         assert answer.receipt is not None
-        pages = {**PAGES, "receipt": f"/console/receipts/{answer.receipt.id}"}
+        pages = {**PAGES, "receipt": f"/console/receipts/{answer.receipt.id}", **pages_of_runs(runs)}
         seen = await browse(it, pages, shots_directory(tmp_path))
         assert len(seen["told"]) == 2 * len(pages)
         assert_fit_for_all(seen["told"])

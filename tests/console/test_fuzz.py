@@ -17,6 +17,8 @@ import jsonschema
 import pytest
 
 from search_router.console.api import ENDPOINTS
+from search_router.console.bench_folders import RunFolders
+from tests.console.bench_results import make_run
 from tests.console.consoles import TOKEN, Served, console
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.timeout(180)]
@@ -42,7 +44,8 @@ async def fuzz(it: Served, folder: Path, *arguments: str) -> subprocess.Complete
 
 @pytest.mark.browser
 async def test_the_document_is_true_and_nothing_that_can_be_sent_makes_a_500_or_a_hang(tmp_path: Path) -> None:
-    async with console(tmp_path) as it:
+    make_run(tmp_path / "runs" / "one")
+    async with console(tmp_path, flags=[f'http.bench_results="{tmp_path / "runs"}"']) as it:
         await it.router.search({"question": "start the app"})
         done = await fuzz(it, tmp_path, "--rate-limit=1000/m")
         print(done.stdout[-2000:])
@@ -61,7 +64,7 @@ async def test_with_the_token_the_document_is_true_as_well_and_without_it_only_4
 async def test_every_endpoint_is_401_without_the_token_whatever_else_is_sent(tmp_path: Path) -> None:
     async with console(tmp_path, TOKEN) as it:
         for endpoint in ENDPOINTS:
-            path = endpoint.path.replace("{receipt_id}", "0123456789ab:1")
+            path = endpoint.path.replace("{receipt_id}", "0123456789ab:1").replace("{run_id}", "0123456789ab")
             for headers in (
                 {},
                 {"Authorization": "Bearer x"},
@@ -75,7 +78,9 @@ async def test_every_endpoint_is_401_without_the_token_whatever_else_is_sent(tmp
 
 async def test_answers_are_as_the_document_says(tmp_path: Path) -> None:
     """The same without schemathesis, over one answer of each endpoint and each kind of refusal."""
-    async with console(tmp_path) as it:
+    make_run(tmp_path / "runs" / "one")
+    (run,) = RunFolders(tmp_path / "runs").listed()
+    async with console(tmp_path, flags=[f'http.bench_results="{tmp_path / "runs"}"']) as it:
         answer = await it.router.search({"question": "start the app"})
         assert answer.receipt is not None
         document = (await it.web.get("/api/openapi.json")).json()
@@ -83,9 +88,9 @@ async def test_answers_are_as_the_document_says(tmp_path: Path) -> None:
         checked = 0
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
-                real = path.replace("{receipt_id}", answer.receipt.id)
+                real = path.replace("{receipt_id}", answer.receipt.id).replace("{run_id}", run.id)
                 required = [p["name"] for p in operation["parameters"] if p["required"] and p["in"] == "query"]
-                query = "&".join(f"{name}={hashed}" for name in required)
+                query = "&".join(f"{name}={run.id if '/runs' in path else hashed}" for name in required)
                 for more, status in (("", 200), ("&surprise=1", 400)):
                     body = {"question": "start the app"} if method == "post" else None
                     got = await it.web.request(method, f"{real}?{query}{more}", json=body)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from search_router.answers import RegisteredExpert
 from search_router.console.charts import bars, timeline
-from search_router.console.numbers import HOUR_US, Event, counts, distributions, nearest_rank, per_hour
+from search_router.console.numbers import HOUR_US, Event, counts, distributions, hint_savings, nearest_rank, per_hour
 from search_router.console.pages import next_try
 from search_router.console.remembered import Remembered
 from search_router.console.shown import show_predicate
@@ -189,6 +189,24 @@ async def test_an_answer_from_the_cache_counts_as_one_and_names_the_receipt_that
         assert (overview["cached"], again.status.value) == (1, "cached")
         page = (await it.web.get(f"/console/receipts/{again.receipt.id}")).text
         assert "Used of earlier answers" in page and f"/console/receipts/{first.receipt.id}" in read_page(page).links
+
+
+def test_hints_spare_calls_whose_time_is_the_median_of_those_that_were_made() -> None:
+    requests = [Event(0, "request", "search", "router", "none", "answered", 1.0, "r", cache) for cache in ("miss; hinted a b", "miss", "")]
+    assert hint_savings(requests, [event(3.0), event(5.0), event(90.0), event(7.0, "c")]) == (2, 5.0)
+    assert hint_savings([], []) == (0, 0.0)
+
+
+@pytest.mark.anyio
+@pytest.mark.network
+async def test_the_overview_counts_the_calls_that_a_hint_spared(tmp_path: Path) -> None:
+    async with workshop(tmp_path, flags=("cache.positive_seconds=0", "cache.negative_seconds=0")) as router, served(router) as it:
+        before, again = [await ask(router, QUESTIONS[1]) for _ in range(2)]
+        spared = [r.id for r in again.experts if r.reason.startswith("hint: ")]
+        assert spared and again.evidence == before.evidence
+        overview = (await it.web.get("/api/overview")).json()
+        assert (overview["hinted"], overview["hinted_ms"] > 0) == (len(spared), True)
+        assert "Calls that hints spared" in (await it.web.get("/console/")).text
 
 
 @pytest.mark.anyio

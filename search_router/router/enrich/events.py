@@ -74,6 +74,8 @@ class Event:
     principal: str | None
 
 
+HINTED: Final = "; hinted "
+"""In the `cache` of a request, before the experts that a hint made needless to ask."""
 _COLUMNS: Final = ", ".join(field.name for field in fields(Event))
 _INSERT: Final = f"INSERT OR IGNORE INTO tool_benchmark_events ({_COLUMNS}) VALUES ({', '.join('?' * len(fields(Event)))})"  # noqa: S608
 
@@ -91,13 +93,14 @@ def events_of(
         "operation": asked.operation,
         "task_class": intent,
         "question_hash": asked.question_hash,
-        "cache": asked.cache,
         "config_version": source.config_version,
         "config_hash": source.config_hash,
         "receipt_id": answer.receipt.id,
         "session": asked.session,
         "principal": asked.principal,
     }
+    hinted = [reply.call.expert for reply in replies if reply.status is ExpertStatus.SKIPPED and reply.result is not None]
+    cache = f"{asked.cache or ''}{HINTED}{' '.join(hinted)}" if hinted else asked.cache
     request = Event(
         event_id=asked.event_id,
         kind="request",
@@ -108,6 +111,7 @@ def events_of(
         result_count=len(answer.evidence),
         precision_class=None,
         hit_miss="hit" if answer.evidence else "miss",
+        cache=cache,
         **shared,
     )
     calls = (
@@ -121,6 +125,7 @@ def events_of(
             result_count=reply.report.results,
             precision_class=cards[reply.call.expert].precision_class.value,
             hit_miss="hit" if reply.status in FOUND else "miss",
+            cache=asked.cache,
             **shared,
         )
         for reply in replies
