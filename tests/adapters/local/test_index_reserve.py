@@ -50,11 +50,15 @@ async def test_the_index_stops_growing_before_the_disk_is_full_and_receipts_are_
 
 @needs_mount
 def test_the_reserve_is_measured_on_the_disk_that_would_be_written_and_counts_a_small_disk_by_its_tenth() -> None:
-    with mounted_disk(10) as disk:
-        (disk / "filler").write_bytes(b"x" * (8 * 2**20))
+    with mounted_disk(100) as disk:
+        (disk / "filler").write_bytes(b"x" * (88 * 2**20))
         assert Reserve(200 * 2**20).lack(disk / "not" / "yet" / "there") is None
-        (disk / "filler").write_bytes(b"x" * (9 * 2**20 + 4096))
+        (disk / "filler").write_bytes(b"x" * (91 * 2**20))
         why = Reserve(200 * 2**20).lack(disk / "not" / "yet" / "there")
-        assert why is not None and "index.reserve_mib leaves the last 1 MiB to receipts" in why
+        assert why is not None and "index.reserve_mib leaves the last 10 MiB to receipts" in why
         assert Reserve(2**18).lack(disk) is None
         assert Reserve(0).lack(disk) is None
+    with mounted_disk(8) as disk:
+        (disk / "filler").write_bytes(b"x" * (5 * 2**20))
+        why = Reserve(200 * 2**20).lack(disk)
+        assert why is not None and "leaves the last 4 MiB to receipts" in why, "a tenth of so small a disk is less than one write"
