@@ -31,7 +31,7 @@ from search_router.schema import DocumentFacts, DocumentFilters, ExpertCall, Exp
 CERTAIN: Final = 0.7
 """A section with so much of the question's information is called an exact match: confidence is similarity, never a boosted score."""
 SNIPPETS: Final = 12
-"""So many first hits have a snippet: the rest is read from disk when it is shown."""
+"""So many first hits have a snippet, and those whose lines say too little: the rest is read from disk when it is shown."""
 RERANKED_LATER: Final = "off here: the router's reranker orders the fused list, these documents among it, where budget.rerank asks for it"
 
 
@@ -167,6 +167,7 @@ def _hit(
     has_text = bool(document.terms.chunks)
     chunk = document.terms.chunks[shown] if has_text and document.format != "pdf" else None
     heading, trail = document.headings[shown] if has_text else (None, ())
+    in_a_wall = chunk is None or (document.chunked and chunk.start == chunk.end)  # its line may hold many chunks, a page has no lines
     validity = document.validity
     return Hit(
         project=found.part.project,
@@ -184,7 +185,7 @@ def _hit(
             status=judged.status.value,
             valid_from=validity.valid_from,
             valid_until=validity.valid_until,
-            snippet=mark_snippet(document.text_of(shown), information) if with_snippet and has_text else "",
+            snippet=mark_snippet(document.text_of(shown), information) if has_text and (with_snippet or in_a_wall) else "",
             signals=(*map(str, found.ranks), f"coverage {judged.coverage:.2f}", *(["chunked"] if document.chunked else [])),
         ),
     )
