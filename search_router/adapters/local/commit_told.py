@@ -41,7 +41,7 @@ BEING_TOLD: Final = "a language model is still summarising commits; asked again,
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS told "
     "(id INTEGER PRIMARY KEY, sha TEXT NOT NULL, maker TEXT NOT NULL, text TEXT NOT NULL, UNIQUE (sha, maker))",
-    "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(words, content='', tokenize='porter unicode61')",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS heard USING fts5(words, content='', tokenize='porter unicode61')",
 )
 
 
@@ -82,7 +82,7 @@ class ToldLog:
             row = self._db.execute("INSERT OR IGNORE INTO told (sha, maker, text) VALUES (?, ?, ?)", (sha, maker, text))
             if row.rowcount:
                 words = " ".join(list(tokens_of(text))[:MOST_TOKENS])
-                self._db.execute("INSERT INTO words (rowid, words) VALUES (?, ?)", (row.lastrowid, words))
+                self._db.execute("INSERT INTO heard (rowid, words) VALUES (?, ?)", (row.lastrowid, words))
 
     def matching(self, tokens: Sequence[str], maker: str, limit: int) -> dict[str, float]:
         """BM25 by commit of the best that have any of the tokens in what this maker said."""
@@ -91,8 +91,8 @@ class ToldLog:
             return {}
         with self._lock:
             found = self._db.execute(
-                "SELECT told.sha, bm25(words) AS score FROM words JOIN told ON told.id = words.rowid "
-                "WHERE words MATCH ? AND told.maker = ? ORDER BY score, told.id LIMIT ?",
+                "SELECT told.sha, bm25(heard) AS score FROM heard JOIN told ON told.id = heard.rowid "
+                "WHERE heard MATCH ? AND told.maker = ? ORDER BY score, told.id LIMIT ?",
                 (query, maker, limit),
             ).fetchall()
         return {sha: -score for sha, score in found}
