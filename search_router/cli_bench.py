@@ -312,6 +312,19 @@ def bench_history(root: Path, questions: Path, kinds: tuple[str, ...], prefix: s
     print_result(history.run(root, questions, kinds=kinds, prefix=prefix), as_json)
 
 
+@bench.command("history-growth")
+@click.option("--commits", type=click.IntRange(100), default=100_000, show_default=True)
+@click.option("--questions", type=click.IntRange(3), default=50, show_default=True)
+@click.option("--added", type=click.IntRange(1, 10), default=5, show_default=True, help="New commits, each followed by a question.")
+@json_option
+def bench_history_growth(commits: int, questions: int, added: int, as_json: bool) -> None:
+    """The first reading of a long made-up history, warm questions, and questions right after one new commit."""
+    from search_router.benchmark import history_growth
+    from search_router.benchmark.timing import print_result
+
+    print_result(history_growth.run(commits, questions, added), as_json)
+
+
 @bench.command("knowledge")
 @click.option("--chunks", type=click.IntRange(100), default=100_000, show_default=True)
 @click.option("--questions", type=click.IntRange(3), default=200, show_default=True)

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from search_router.benchmark.questions import UnusableData
 
@@ -92,12 +92,12 @@ def commit_all(root: Path, message: str) -> None:
     run_git(root, "commit", "-q", "-m", message)
 
 
-def run_git(root: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> None:
+def run_git(root: Path, *arguments: str, environ: Mapping[str, str] | None = None, stdin: IO[bytes] | None = None) -> None:
     """Run git without anybody's configuration; `environ` adds to the environment. Raises UnusableData with what git said."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     environ = kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull} | dict(environ or {})
     try:
-        done = subprocess.run([*_GIT, *arguments], cwd=root, env=environ, capture_output=True, timeout=SECONDS, check=False)
+        done = subprocess.run([*_GIT, *arguments], cwd=root, env=environ, stdin=stdin, capture_output=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnusableData(f"git {arguments[0]} did not run: {error}.", remedy="Install git.") from error
     if done.returncode != 0:

@@ -70,14 +70,16 @@ async def _measure(folder: Path, chunks: int, questions: int, edits: int, *, vec
         await _ask_until_ready(expert, project, words[10])
         built = time.perf_counter() - started
         warm: list[float] = []
+        used: list[float] = []
         edited: list[float] = []
         await asyncio.sleep(2.5)  # a file that was just written is read again, because its clock may not have ticked
         await _ask_until_ready(expert, project, words[10])
         for _ in range(questions):
             question = " ".join(chance.choices(words, cum_weights=weights, k=chance.randint(2, 8)))
-            started = time.perf_counter()
+            started, cpu = time.perf_counter(), time.process_time()
             await expert.search(_call(question, project))
             warm.append((time.perf_counter() - started) * 1000)
+            used.append((time.process_time() - cpu) * 1000)
         paths = sorted(root.rglob("*.md"))
         for number in range(edits):
             path = chance.choice(paths)
@@ -89,7 +91,14 @@ async def _measure(folder: Path, chunks: int, questions: int, edits: int, *, vec
                 raise RuntimeError(f"the edit of {path} was not found")
     finally:
         await expert.aclose()
-    return {"chunks": chunks, "documents": len(paths), "build_s": round(built, 1), "question": summarise(warm), "edit": summarise(edited)}
+    return {
+        "chunks": chunks,
+        "documents": len(paths),
+        "build_s": round(built, 1),
+        "question": summarise(warm),
+        "question_cpu": summarise(used),
+        "edit": summarise(edited),
+    }
 
 
 async def _ask_until_ready(expert: KnowledgeExpert, project: Project, word: str) -> None:

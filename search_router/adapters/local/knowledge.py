@@ -30,7 +30,6 @@ from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, Health, Project
 
 if TYPE_CHECKING:
-    from search_router.adapters.local.knowledge_answer import Reranker
     from search_router.adapters.local.knowledge_index import KnowledgeIndex, ShelfReport
     from search_router.adapters.local.knowledge_shelf import Shelf
 
@@ -49,7 +48,6 @@ class KnowledgeExpert:
     Args:
         embedding: makes vectors of sections; without one there are none, and the stage report says so.
         today: tells the day, which decides what is expired.
-        reranker: orders the best candidates anew, where there is one.
     """
 
     def __init__(
@@ -60,7 +58,6 @@ class KnowledgeExpert:
         *,
         embedding: Embedding | None = None,
         today: Callable[[], datetime.date] = datetime.date.today,
-        reranker: Reranker | None = None,
         reserve: Reserve = DEFAULT_RESERVE,
     ) -> None:
         self._reserve = reserve
@@ -68,7 +65,6 @@ class KnowledgeExpert:
         self._cache_dir = cache_dir
         self._vectors = KnowledgeVectors(embedding) if embedding is not None else None
         self._today = today
-        self._reranker = reranker
         self._index: KnowledgeIndex | None = None
         self.card = embedded_card(expert_id, config)
 
@@ -102,8 +98,6 @@ class KnowledgeExpert:
             today=self._today(),
             asks_for_a_day=_DAY.search(call.sub_query.text) is not None,
             hash_of=lambda project, path: index.content_hash(project, path),
-            reranker=self._reranker,
-            until=began + call.budget_ms / 1000,
             meaning=SectionMeaning(ready.meant, ready.reasons),
         )
         unread = [(p, left) for p, report in reports.items() for left in report.left_out]

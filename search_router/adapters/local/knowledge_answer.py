@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from search_router.adapters.local.knowledge_document import Document
 from search_router.adapters.local.knowledge_entities import entity_key, names_entity
-from search_router.adapters.local.knowledge_rank import Found, Judged, damp_history, find_yields, fuse_documents, move_before, weigh_time
+from search_router.adapters.local.knowledge_rank import Found, Judged, find_yields, fuse_documents, move_before, time_factor
 from search_router.adapters.local.knowledge_retrieve import (
     DocumentWords,
     Part,
@@ -27,25 +26,13 @@ from search_router.adapters.local.knowledge_shelf import Mask, Shelf
 from search_router.adapters.local.knowledge_snippet import mark_snippet
 from search_router.adapters.local.knowledge_time import DocumentStatus
 from search_router.config.schema import KnowledgeConfig
-from search_router.errors import ExpertError, FailureClass
 from search_router.schema import DocumentFacts, DocumentFilters, ExpertCall, ExpertResult, Hit, Project, StageFacts, Yielding
 
 CERTAIN: Final = 0.7
 """A section with so much of the question's information is called an exact match: confidence is similarity, never a boosted score."""
 SNIPPETS: Final = 12
-"""So many first hits have a snippet: the rest is read from disk when it is shown."""
-POOL: Final = 50
-"""So many candidates a reranker is given."""
-
-
-class Reranker(Protocol):
-    """Scores how well texts answer a question. Blocks."""
-
-    name: str
-
-    def score(self, question: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
-        """One score a text, more is better. Raises ExpertError when it cannot within `seconds`."""
-        ...
+"""So many first hits have a snippet, and those whose lines say too little: the rest is read from disk when it is shown."""
+RERANKED_LATER: Final = "off here: the router's reranker orders the fused list, these documents among it, where budget.rerank asks for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +52,14 @@ def find_space(shelves: Sequence[tuple[Project, Shelf]], call: ExpertCall, today
     hidden: list[tuple[str, str]] = []
     for project, shelf in shelves:
         expired, pending = shelf.hidden(today)
-        for at, (segment, rows, numbers) in enumerate(zip(shelf.segments, shelf.rows, shelf.numbers, strict=True)):
+        for at, (segment, whole, rows, numbers) in enumerate(zip(shelf.segments, shelf.wholes, shelf.rows, shelf.numbers, strict=True)):
             mask = np.ones(len(rows), np.bool_)
             for wanted, masks in ((call.filters.include_expired, expired), (call.filters.include_pending, pending)):
                 if not wanted:
                     mask &= ~masks[at]
             hidden += [(project.id, rows[n].path) for n in np.nonzero(~mask)[0]]
             mask &= _admitted(rows, call)
-            parts.append(Part(project.id, segment, rows, numbers, mask))
+            parts.append(Part(project.id, segment, whole, rows, numbers, mask))
     return Visible(
         Space(tuple(parts)),
         {project.id: project for project, _ in shelves},
@@ -123,32 +110,36 @@ def answer_question(
     today: datetime.date,
     asks_for_a_day: bool,
     hash_of: Callable[[Project, str], str | None],
-    reranker: Reranker | None = None,
-    until: float,
     meaning: Retriever,
 ) -> ExpertResult:
-    """Hits, best first. Blocks; pure but for a reranker and the time that stages take. `meaning` is the retriever by vectors."""
-    space, query = visible.space, Query(call.sub_query.text, words)
+    """Hits, best first. Blocks; pure but for the time that stages take. `meaning` is the retriever by vectors."""
+    space = visible.space
+    query = Query(call.sub_query.text, words, information_of(words, space))
     retrievers: tuple[Retriever, ...] = (SectionWords(), meaning, DocumentWords())
     retrieved = [retriever.retrieve(query, space) for retriever in retrievers]
     stages = [r.stage for r in retrieved]
-    found = fuse_documents(space.parts, retrieved, config.weights)
-    found = weigh_time(found, today, config.weights, config.half_life_days)
-    found = damp_history(found, lambda f: visible.statuses[f.part.project][f.document.path], config.weights)
-    found, stage, notes = _rerank(query, found, reranker, until)
-    stages.append(stage)
-    information = information_of(query, space)
-    judged = _judge(found, visible, information)
+
+    def factor_of(part: Part, document: Document) -> float:
+        status = visible.statuses[part.project][document.path]
+        return time_factor(document.validity, status, today, config.weights, config.half_life_days)
+
+    found = fuse_documents(space.parts, retrieved, config.weights, factor_of)
+    stages.append(StageFacts(stage="rerank", active=False, reason=RERANKED_LATER, in_=len(found), out=len(found), ms=0))
+    judged = _judge(found, visible, query.information)
     pairs = find_yields(judged, visible.successors, asks_for_a_day=asks_for_a_day)
     order = move_before(len(judged), pairs)
     stages.append(StageFacts(stage="succession", active=bool(pairs), reason=f"{len(pairs)} yield", in_=len(judged), out=len(judged), ms=0))
-    hits = tuple(_hit(judged[p], visible, information, hash_of, with_snippet=rank < SNIPPETS) for rank, p in enumerate(order[: call.limit]))
+    hits = tuple(
+        _hit(judged[p], visible, query.information, hash_of, with_snippet=rank < SNIPPETS) for rank, p in enumerate(order[: call.limit])
+    )
     said = {j.found.document.damaged: j.found.document.path for j in judged[: call.limit] if j.found.document.damaged}
-    notes += [f"{path}: {damage}" for damage, path in sorted(said.items())]
+    notes = [f"{path}: {damage}" for damage, path in sorted(said.items())]
     if visible.hidden:
         notes.append(
             f"{len(visible.hidden)} document(s) expired or not valid yet are hidden (filters.include_expired, filters.include_pending)"
         )
+    if (indexed := sum(part.segment.living for part in space.parts)) and not space.document_count:
+        notes.append(f"the path, the filters and today's date let in none of {indexed} document(s)")
     yields = tuple(
         Yielding(judged[later].found.part.project, judged[later].found.document.path, judged[earlier].found.document.path)
         for later, earlier in pairs
@@ -165,28 +156,6 @@ def _judge(found: Sequence[Found], visible: Visible, information: Mapping[str, f
     return [Judged(f, visible.statuses[f.part.project][f.document.path], covered[at]) for at, f in enumerate(found)]
 
 
-def _rerank(query: Query, found: list[Found], reranker: Reranker | None, until: float) -> tuple[list[Found], StageFacts, list[str]]:
-    """The best POOL in the reranker's order; in the order they had where it fails, and then the answer says so."""
-    if reranker is None or not found:
-        reason = "no reranker is configured" if reranker is None else "nothing to rank"
-        return found, StageFacts(stage="rerank", active=False, reason=reason, in_=len(found), out=len(found), ms=0), []
-    pool, rest = found[:POOL], found[POOL:]
-    texts = [f.document.text_of(f.chunk) if f.chunk is not None else f.document.summary for f in pool]
-    started = time.perf_counter()
-    try:
-        scores = reranker.score(query.text, texts, max(0.0, until - time.monotonic()))
-        if len(scores) != len(pool):
-            raise ExpertError(FailureClass.PROTOCOL_ERROR, f"{len(scores)} scores for {len(pool)} texts.")
-    except ExpertError as error:
-        why = f"{reranker.name} failed, the fused order stands: {error.message}"
-        ms = round((time.perf_counter() - started) * 1000, 3)
-        return found, StageFacts(stage="rerank", active=False, reason=why, in_=len(pool), out=len(pool), ms=ms), [why]
-    order = sorted(range(len(pool)), key=lambda n: (-scores[n], n))
-    signed = [replace(pool[n], signals=(*pool[n].signals, f"{reranker.name} #{r}: {scores[n]:.4g}")) for r, n in enumerate(order, 1)]
-    ms = round((time.perf_counter() - started) * 1000, 3)
-    return [*signed, *rest], StageFacts(stage="rerank", active=True, reason=reranker.name, in_=len(pool), out=len(pool), ms=ms), []
-
-
 def _hit(
     judged: Judged,
     visible: Visible,
@@ -200,6 +169,7 @@ def _hit(
     has_text = bool(document.terms.chunks)
     chunk = document.terms.chunks[shown] if has_text and document.format != "pdf" else None
     heading, trail = document.headings[shown] if has_text else (None, ())
+    in_a_wall = chunk is None or (document.chunked and chunk.start == chunk.end)  # its line may hold many chunks, a page has no lines
     validity = document.validity
     return Hit(
         project=found.part.project,
@@ -217,7 +187,7 @@ def _hit(
             status=judged.status.value,
             valid_from=validity.valid_from,
             valid_until=validity.valid_until,
-            snippet=mark_snippet(document.text_of(shown), information) if with_snippet and has_text else "",
-            signals=(*found.signals, f"coverage {judged.coverage:.2f}", *(["chunked"] if document.chunked else [])),
+            snippet=mark_snippet(document.text_of(shown), information) if has_text and (with_snippet or in_a_wall) else "",
+            signals=(*map(str, found.ranks), f"coverage {judged.coverage:.2f}", *(["chunked"] if document.chunked else [])),
         ),
     )

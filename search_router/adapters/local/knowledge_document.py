@@ -7,7 +7,7 @@ import re
 import zlib
 from array import array
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from search_router.adapters.local.code_chunks import Chunk
@@ -90,9 +90,10 @@ def derive_document(path: str, kind: str, text: str) -> Document:
 
 def pack_document(document: Document) -> bytes:
     """Bytes for the derived store."""
-    facts = asdict(document)
+    facts: dict[str, Any] = {field.name: getattr(document, field.name) for field in fields(document)}
     for key in ("terms", "texts"):
         del facts[key]
+    facts["validity"] = asdict(document.validity)
     facts["checksum"] = zlib.crc32(document.texts)
     head = json.dumps(facts, separators=(",", ":")).encode()
     return join_payload(zlib.compress(head, 1), pack_terms(document.terms), document.texts)
@@ -139,14 +140,14 @@ def _terms(path: str, title: str, summary: str, tags: tuple[str, ...], pieces: l
     about = count_words(" ".join([title, title, summary, *tags, *tags, path.rpartition(".")[0]]))
     counted: list[Counter[str]] = [about, Counter(), *(_piece_words(title, piece) for piece in pieces)]
     number: dict[str, int] = {}
-    fields, places, counts = array("H"), array("I"), array("H")
+    numbers, places, counts = array("H"), array("I"), array("H")
     for field, words in enumerate(counted):
         for word, count in words.items():
-            fields.append(field)
+            numbers.append(field)
             places.append(number.setdefault(word, len(number)))
             counts.append(min(count, 65_535))
     chunks = tuple(Chunk(p.start, p.end) for p in pieces)
-    return FileTerms(text.count("\n") + 1, chunks, tuple(number), fields, places, counts)
+    return FileTerms(text.count("\n") + 1, chunks, tuple(number), numbers, places, counts)
 
 
 def _piece_words(title: str, piece: Piece) -> Counter[str]:

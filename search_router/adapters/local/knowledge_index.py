@@ -27,7 +27,7 @@ from search_router.adapters.local.manifest import FileEntry, LeftOut, read_manif
 from search_router.adapters.local.quiet_tree import QuietTree
 from search_router.adapters.local.shared_runs import SharedRuns
 from search_router.adapters.local.symbol_packing import DamagedPayload
-from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore, FileStamp
+from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
 from search_router.adapters.local.textfile import encode_path, read_text_file
 from search_router.errors import EvidenceError
 from search_router.schema import Project
@@ -47,7 +47,7 @@ class ShelfReport(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    stamp: FileStamp
+    entry: FileEntry
     settled: bool
     content_hash: str
     reason: str
@@ -152,7 +152,7 @@ class KnowledgeIndex:
         for path in gone:
             del state.seen[path]
             state.documents.pop(path, None)
-        changed = [e for e in entries if (seen := state.seen.get(e.path)) is None or seen.stamp != FileStamp.of(e) or not seen.settled]
+        changed = [e for e in entries if (seen := state.seen.get(e.path)) is None or seen.entry != e or not seen.settled]
         moved = bool(gone)
         for start in range(0, len(changed), SLICE):
             part = changed[start : start + SLICE]
@@ -175,22 +175,22 @@ class KnowledgeIndex:
         found: dict[str, tuple[_Seen, Document | None]] = {}
         keys: dict[str, tuple[DerivedKey, str, str, _Seen]] = {}
         for entry in entries:
-            stamp, kind = FileStamp.of(entry), document_format(entry.path) or ""
+            kind = document_format(entry.path) or ""
             settled = time.time_ns() - entry.mtime_ns > RACY_NS
             if entry.size > self._max_bytes:
-                found[entry.path] = _Seen(stamp, True, "", f"larger than {self._max_bytes} bytes"), None
+                found[entry.path] = _Seen(entry, True, "", f"larger than {self._max_bytes} bytes"), None
                 continue
             try:
                 file = read_text_file(root, entry.path, max_bytes=self._max_bytes)
             except EvidenceError as error:
-                found[entry.path] = _Seen(stamp, False, "", "unreadable" if error.code == "evidence-unreadable" else error.code), None
+                found[entry.path] = _Seen(entry, False, "", "unreadable" if error.code == "evidence-unreadable" else error.code), None
                 continue
             try:
                 text = file.text if kind != "pdf" else _pdf_text(root, entry.path)
             except ValueError as error:
-                found[entry.path] = _Seen(stamp, settled, file.content_hash, str(error)), None
+                found[entry.path] = _Seen(entry, settled, file.content_hash, str(error)), None
                 continue
-            seen = _Seen(stamp, settled, file.content_hash, "")
+            seen = _Seen(entry, settled, file.content_hash, "")
             if (before := known.get(entry.path)) is not None and before.content_hash == file.content_hash and not before.reason:
                 found[entry.path] = seen, None
                 continue

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.knowledge_document import Document
 from search_router.adapters.local.knowledge_retrieve import Part, Retrieved
-from search_router.adapters.local.knowledge_time import DocumentStatus, last_successor, recency
+from search_router.adapters.local.knowledge_time import DocumentStatus, Validity, last_successor, recency
 from search_router.config.schema import KnowledgeWeights
 
 RRF_K: Final = 60
@@ -21,23 +21,30 @@ LIFTED_FROM: Final = 0.6
 """A living document is lifted above a note when it has at least this part of what the note has of the question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Rank(NamedTuple):
+    """How one retriever found a document: its place from 1 in a list of so many, and its raw score."""
+
+    retriever: str
+    place: int
+    of: int
+    raw: float
+
+    def __str__(self) -> str:
+        return f"{self.retriever} #{self.place} of {self.of}: {self.raw:.4g}"
+
+
+class Found(NamedTuple):
     """One document with its best section (None: it was found as a whole), its fused score and how each retriever ranked it."""
 
     part: Part
     number: int
+    document: Document
     chunk: int | None
     score: float
-    signals: tuple[str, ...]
-
-    @property
-    def document(self) -> Document:
-        return self.part.rows[self.number]
+    ranks: tuple[Rank, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A document in its place, with its status and the share of the question that it covers."""
 
     found: Found
@@ -45,44 +52,52 @@ class Judged:
     coverage: float
 
 
-def fuse_documents(parts: Sequence[Part], retrieved: Sequence[Retrieved], weights: KnowledgeWeights) -> list[Found]:
+def fuse_documents(
+    parts: Sequence[Part],
+    retrieved: Sequence[Retrieved],
+    weights: KnowledgeWeights,
+    factor_of: Callable[[Part, Document], float] = lambda part, document: 1.0,
+) -> list[Found]:
     """Every document that any retriever found, best first; ties by project and path. A chunk beats the whole of the same document, and
-    the chunk of an earlier retriever that of a later one: sections are told apart best by their words."""
+    the chunk of an earlier retriever that of a later one: sections are told apart best by their words.
+
+    `factor_of` weighs each document's score; see `time_factor`.
+    """
     weight_of = {"lexical": weights.lexical, "semantic": weights.semantic, "document": weights.document}
     scores: dict[tuple[int, int], float] = {}
     best: dict[tuple[int, int], int | None] = {}
-    signals: dict[tuple[int, int], list[str]] = {}
+    ranks: dict[tuple[int, int], list[Rank]] = {}
     for result in sorted(retrieved, key=lambda r: r.own):
-        name = result.stage.stage
+        name, count = result.stage.stage, len(result.places)
+        weight = weight_of.get(name, 1.0)
         for rank, (place, raw) in enumerate(result.places, start=1):
             key = place[:2]
             if key not in scores and raw < result.own:
                 continue
-            scores[key] = scores.get(key, 0.0) + weight_of.get(name, 1.0) / (RRF_K + rank)
-            signals.setdefault(key, []).append(f"{name} #{rank} of {len(result.places)}: {raw:.4g}")
+            scores[key] = scores.get(key, 0.0) + weight / (RRF_K + rank)
+            ranks.setdefault(key, []).append(Rank(name, rank, count, raw))
             if best.get(key) is None:
                 best[key] = place.chunk
-    found = [
-        Found(parts[part], number, best[part, number], score, tuple(signals[part, number])) for (part, number), score in scores.items()
-    ]
-    return sorted(found, key=lambda f: (-f.score, f.part.project, f.document.path))
+    found: list[tuple[float, str, str, Found]] = []
+    for key, score in scores.items():
+        part, number = parts[key[0]], key[1]
+        document = part.rows[number]
+        weighed = score * factor_of(part, document)
+        found.append((-weighed, part.project, document.path, Found(part, number, document, best[key], weighed, tuple(ranks[key]))))
+    found.sort(key=itemgetter(0, 1, 2))
+    return [one for *_, one in found]
 
 
-def weigh_time(found: Sequence[Found], today: datetime.date, weights: KnowledgeWeights, half_life_days: int) -> list[Found]:
-    """Scores times (1 + weight * recency). With weight 0 the very same list comes back."""
-    if weights.temporal == 0:
-        return list(found)
-    weighed = [
-        replace(f, score=f.score * (1 + weights.temporal * recency(f.document.validity.content_date, today, half_life_days))) for f in found
-    ]
-    return sorted(weighed, key=lambda f: (-f.score, f.part.project, f.document.path))
+def time_factor(validity: Validity, status: DocumentStatus, today: datetime.date, weights: KnowledgeWeights, half_life_days: int) -> float:
+    """What a document's score is multiplied with. Recent documents gain at most `weights.temporal` of it, and with weight 0 their dates
+    count for exactly nothing; what is superseded, historical or expired loses a part: it stays findable, behind what is in force."""
+    factor = 1.0
+    if weights.temporal and validity.content_date is not None:
+        factor += weights.temporal * recency(validity.content_date, today, half_life_days)
+    return factor * (1 - weights.historical_damping) if status in _OLD else factor
 
 
-def damp_history(found: Sequence[Found], status_of: Callable[[Found], DocumentStatus], weights: KnowledgeWeights) -> list[Found]:
-    """Superseded and historical documents lose a part of their score: they stay findable, behind what is in force."""
-    old = (DocumentStatus.SUPERSEDED, DocumentStatus.HISTORICAL, DocumentStatus.EXPIRED)
-    damped = [replace(f, score=f.score * (1 - weights.historical_damping)) if status_of(f) in old else f for f in found]
-    return sorted(damped, key=lambda f: (-f.score, f.part.project, f.document.path))
+_OLD: Final = frozenset({DocumentStatus.SUPERSEDED, DocumentStatus.HISTORICAL, DocumentStatus.EXPIRED})
 
 
 def find_yields(judged: Sequence[Judged], successors: Mapping[str, Mapping[str, str]], *, asks_for_a_day: bool) -> list[tuple[int, int]]:
@@ -95,7 +110,8 @@ def find_yields(judged: Sequence[Judged], successors: Mapping[str, Mapping[str, 
     pairs: list[tuple[int, int]] = []
     for position, each in enumerate(judged):
         project, path = each.found.part.project, each.found.document.path
-        new = last_successor(path, successors.get(project, {}))
+        replaced = successors.get(project)
+        new = last_successor(path, replaced) if replaced else None
         if new is not None and (project, new) in at:
             pairs.append((position, at[project, new]))
     living = [] if asks_for_a_day else [(p, j) for p, j in enumerate(judged) if _is_living(j)]
@@ -111,6 +127,8 @@ def move_before(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
 
     Pairs that contradict each other are left as they stand.
     """
+    if not pairs:
+        return list(range(count))
     before: dict[int, list[int]] = {}
     for later, earlier in pairs:
         before.setdefault(later, []).append(earlier)

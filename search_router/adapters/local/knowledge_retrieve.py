@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from search_router.adapters.local.code_segment import Floats, Postings, Segment
+from search_router.adapters.local.code_segment import Floats, Ints, Postings, Segment
 from search_router.adapters.local.knowledge_document import Document
 from search_router.adapters.local.knowledge_shelf import Mask
 from search_router.schema import StageFacts
@@ -30,10 +30,11 @@ DEPTH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One segment of one project, the documents in it, their numbers by path, and which of them may be found."""
+    """One segment of one project, the postings of whole texts, the documents in it, their numbers by path, and which may be found."""
 
     project: str
     segment: Segment
+    whole: Postings
     rows: tuple[Document, ...]
     numbers: Mapping[str, int]
     mask: Mask
@@ -55,10 +56,11 @@ class Space:
 
 
 class Query(NamedTuple):
-    """The question as it stands, and its index words with their weights."""
+    """The question as it stands, its index words with their weights, and what each is of the question's information (`information_of`)."""
 
     text: str
     words: Mapping[str, float]
+    information: Mapping[str, float]
 
 
 class Place(NamedTuple):
@@ -91,6 +93,10 @@ class Retriever(Protocol):
         ...
 
 
+_Placed = tuple[float, str, str, int, Place, float]
+"""What sorts a place (its order, less is better; project; path; chunk), the place, and its raw score."""
+
+
 class SectionWords:
     """BM25 (Robertson, Zaragoza 2009) over chunks, ordered by it times the share of the question's information that the chunk has: a
     chunk that repeats one rare word does not stand before one that has them all. A document stands at its best chunk."""
@@ -101,15 +107,16 @@ class SectionWords:
         started = time.perf_counter()
         fields = [p.segment.body for p in space.parts]
         scores = bm25(space, fields, [p.segment.chunk_words for p in space.parts], query.words, by_chunk=True)
-        information = information_of(query, space)
-        places: list[_Placed] = []
+        placed: list[_Placed] = []
         for at, (part, score) in enumerate(zip(space.parts, scores, strict=True)):
-            order = score * shares(part.segment.body, part.segment.number, information, len(score))
-            for chunk in _best(order, DEPTH):
-                number = int(part.segment.owner[chunk])
-                place = Place(at, number, int(chunk - part.segment.first_chunk[number]))
-                places.append(_Placed(-float(order[chunk]), part.project, part.rows[number].path, place, float(score[chunk])))
-        return _report(self.name, places, space.chunk_count, started)
+            order = score * shares(part.segment.body, part.segment.number, query.information, len(score))
+            best = _best(order, DEPTH)
+            owners = part.segment.owner[best]
+            numbers: list[int] = owners.tolist()
+            chunks: list[int] = (best - part.segment.first_chunk[owners]).tolist()
+            for minus, raw, number, chunk in zip((-order[best]).tolist(), score[best].tolist(), numbers, chunks, strict=True):
+                placed.append((minus, part.project, part.rows[number].path, chunk, Place(at, number, chunk), raw))
+        return _report(self.name, placed, space.chunk_count, started)
 
 
 class DocumentWords:
@@ -120,71 +127,47 @@ class DocumentWords:
 
     def retrieve(self, query: Query, space: Space) -> Retrieved:
         started = time.perf_counter()
-        information = information_of(query, space)
-        whole = whole_texts(space, query.words)
+        fields = [p.whole for p in space.parts]
+        whole = bm25(space, fields, [p.segment.file_words for p in space.parts], query.words, by_chunk=False)
         most = max((float(score.max(initial=0)) for score in whole), default=0.0)
-        places: list[_Placed] = []
+        placed: list[_Placed] = []
         for at, (part, score) in enumerate(zip(space.parts, whole, strict=True)):
             admitted = part.mask & part.segment.alive
-            about = shares(part.segment.comments, part.segment.number, information, len(part.segment)) * admitted
+            about = shares(part.segment.comments, part.segment.number, query.information, len(part.segment)) * admitted
             order = (about + score * (WHOLE_TEXT / max(most, 1e-9))).astype(np.float32)
-            for number in _best(order, DEPTH):
-                value = float(order[number])
-                places.append(_Placed(-value, part.project, part.rows[number].path, Place(at, number, None), value))
-        return _report(self.name, places, space.document_count, started)
-
-
-class _Placed(NamedTuple):
-    """A place with what sorts it: its order (less is better), project and path; and its raw score."""
-
-    minus: float
-    project: str
-    path: str
-    place: Place
-    raw: float
+            best = _best(order, DEPTH)
+            numbers: list[int] = best.tolist()
+            for value, number in zip(order[best].tolist(), numbers, strict=True):
+                placed.append((-value, part.project, part.rows[number].path, 0, Place(at, number, None), value))
+        return _report(self.name, placed, space.document_count, started)
 
 
 def bm25(
     space: Space, fields: Sequence[Postings], lengths: Sequence[Floats], words: Mapping[str, float], *, by_chunk: bool
 ) -> list[Floats]:
     """Scores by part, 0 for what may not be found. The statistics are those of the living documents of the whole space."""
-    admitted = [p.mask & p.segment.alive for p in space.parts]
-    alive = [a[p.segment.owner] for a, p in zip(admitted, space.parts, strict=True)] if by_chunk else admitted
-    whole = [bool(a.all()) for a in alive]
-    count = sum(int(a.sum()) for a in alive)
+    alive = [_admitted(p, by_chunk=by_chunk) for p in space.parts]
+    count = sum(len(n) if a is None else int(a.sum()) for n, a in zip(lengths, alive, strict=True))
     norms = _length_norms(lengths, alive, count)
     scores = [np.zeros(len(n), np.float32) for n in lengths]
     for word, weight in words.items():
         rows = [field.of(p.segment.number.get(word)) for field, p in zip(fields, space.parts, strict=True)]
-        holders = sum(len(docs) if w else int(a[docs].sum()) for (docs, _), a, w in zip(rows, alive, whole, strict=True))
+        holders = sum(len(docs) if a is None else int(a[docs].sum()) for (docs, _), a in zip(rows, alive, strict=True))
         if not holders:
             continue
         information = np.float32(_idf(count, holders) * weight * (K1 + 1))
         for score, norm, (docs, counts) in zip(scores, norms, rows, strict=True):
             held = counts.astype(np.float32)
             score[docs] += information * held / (held + norm[docs])
-    return [s if w else s * a for s, a, w in zip(scores, alive, whole, strict=True)]
+    return [s if a is None else s * a for s, a in zip(scores, alive, strict=True)]
 
 
-def whole_texts(space: Space, words: Mapping[str, float]) -> list[Floats]:
-    """BM25 with each document's whole text as one, by part; 0 for what may not be found."""
-    alive = [p.mask & p.segment.alive for p in space.parts]
-    lengths = [p.segment.file_words for p in space.parts]
-    count = sum(int(a.sum()) for a in alive)
-    norms = _length_norms(lengths, alive, count)
-    scores = [np.zeros(len(n), np.float32) for n in lengths]
-    for word, weight in words.items():
-        held: list[Floats] = []
-        for p, a in zip(space.parts, alive, strict=True):
-            chunks, counts = p.segment.body.of(p.segment.number.get(word))
-            held.append((np.bincount(p.segment.owner[chunks], counts, len(p.segment)) * a).astype(np.float32))
-        holders = sum(int(np.count_nonzero(h)) for h in held)
-        if not holders:
-            continue
-        information = np.float32(_idf(count, holders) * weight * (K1 + 1))
-        for score, norm, h in zip(scores, norms, held, strict=True):
-            score += information * h / (h + norm)
-    return scores
+def _admitted(part: Part, *, by_chunk: bool) -> Mask | None:
+    """Which documents, or chunks, of a part may be found; None for all, as it mostly is."""
+    admitted = part.mask & part.segment.alive
+    if admitted.all():
+        return None
+    return admitted[part.segment.owner] if by_chunk else admitted
 
 
 def shares(field: Postings, number: Mapping[str, int], information: Mapping[str, float], size: int) -> Floats:
@@ -195,9 +178,9 @@ def shares(field: Postings, number: Mapping[str, int], information: Mapping[str,
     return met
 
 
-def _length_norms(lengths: Sequence[Floats], alive: Sequence[Mask], count: int) -> list[Floats]:
+def _length_norms(lengths: Sequence[Floats], alive: Sequence[Mask | None], count: int) -> list[Floats]:
     """The part of BM25's denominator that a document's length makes."""
-    average = sum(float(n[a].sum()) for n, a in zip(lengths, alive, strict=True)) / max(count, 1)
+    average = sum(float(n.sum() if a is None else n[a].sum()) for n, a in zip(lengths, alive, strict=True)) / max(count, 1)
     return [(K1 * (1 - B + B * n / max(average, 1e-9))).astype(np.float32) for n in lengths]
 
 
@@ -205,11 +188,11 @@ def _idf(count: int, holders: int) -> float:
     return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
 
 
-def information_of(query: Query, space: Space) -> dict[str, float]:
+def information_of(words: Mapping[str, float], space: Space) -> dict[str, float]:
     """Each word's share of the question's information, by idf over the chunks of the space; all of them are 1 together."""
     count = space.chunk_count
     bits: dict[str, float] = {}
-    for word, weight in query.words.items():
+    for word, weight in words.items():
         holders = sum(len(p.segment.body.of(p.segment.number.get(word))[0]) for p in space.parts)
         bits[word] = _idf(count, holders) * weight
     total = sum(bits.values())
@@ -221,35 +204,33 @@ def coverage(information: Mapping[str, float], part: Part, places: Sequence[tupl
     document; 0 to 1."""
     segment = part.segment
     documents = np.array([document for document, _ in places], np.int64)
-    first, last = segment.first_chunk[documents], segment.first_chunk[documents + 1]
-    for at, (_, chunk) in enumerate(places):
-        if chunk is not None:
-            first[at] += chunk
-            last[at] = first[at] + 1
+    chunk = np.array([-1 if chunk is None else chunk for _, chunk in places], np.int64)
+    first = segment.first_chunk[documents] + np.maximum(chunk, 0)
+    last = np.where(chunk < 0, segment.first_chunk[documents + 1], first + 1).astype(np.int32)
+    first = first.astype(np.int32)  # as the postings: another type would copy those
     met = np.zeros(len(places))
     for word, share in information.items():
         chunks, _ = segment.body.of(segment.number.get(word))  # ascending
         if len(chunks):
             at = np.searchsorted(chunks, first)
             met[(at < len(chunks)) & (chunks[np.minimum(at, len(chunks) - 1)] < last)] += share
-    return [round(min(float(share), 1.0), 4) for share in met]
+    return [round(min(share, 1.0), 4) for share in met.tolist()]
 
 
-def _best(score: Floats, most: int) -> list[int]:
-    """Numbers of the best scores above 0, unordered; ties at the edge are kept, so that their order can be decided by path."""
+def _best(score: Floats, most: int) -> Ints:
+    """Numbers of the best scores above 0, ascending; ties at the edge are kept, so that their order can be decided by path."""
     if len(score) <= most:
-        return [int(n) for n in np.nonzero(score)[0]]
+        return np.flatnonzero(score).astype(np.int32)
     edge = float(np.partition(score, len(score) - most)[len(score) - most])
-    return [int(n) for n in np.nonzero((score >= edge) & (score > 0))[0][: most * 4]]
+    return np.flatnonzero((score >= edge) & (score > 0))[: most * 4].astype(np.int32)
 
 
-def _report(name: str, places: list[_Placed], looked_at: int, started: float) -> Retrieved:
-    places.sort(key=lambda p: (*p[:3], p.place.chunk or 0))
-    seen: set[tuple[int, int]] = set()
-    kept: list[tuple[Place, float]] = []
-    for placed in places:
-        if placed.place[:2] not in seen:
-            seen.add(placed.place[:2])
-            kept.append((placed.place, placed.raw))
+def _report(name: str, placed: list[_Placed], looked_at: int, started: float) -> Retrieved:
+    placed.sort()
+    kept: dict[tuple[int, int], tuple[Place, float]] = {}
+    for *_, place, raw in placed:
+        kept.setdefault(place[:2], (place, raw))
+    places = tuple(kept.values())[:DEPTH]
     ms = round((time.perf_counter() - started) * 1000, 3)
-    return Retrieved(tuple(kept[:DEPTH]), StageFacts(stage=name, active=True, reason="ran", in_=looked_at, out=len(kept[:DEPTH]), ms=ms))
+    reason = "ran" if places else "no word of the question stands there" if looked_at else "there is nothing to look at"
+    return Retrieved(places, StageFacts(stage=name, active=True, reason=reason, in_=looked_at, out=len(places), ms=ms))

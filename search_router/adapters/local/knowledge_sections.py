@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from html.parser import HTMLParser
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -54,6 +55,7 @@ class Section(NamedTuple):
     text: str
 
 
+@lru_cache(maxsize=65_536)
 def document_format(path: str) -> str | None:
     """Which kind of document a path is by its name; None for what is none."""
     name = path.rpartition("/")[2].lower()

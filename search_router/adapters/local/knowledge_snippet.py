@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from search_router.adapters.local.code_words import IDENTIFIER, parts_of, words_of
@@ -18,7 +19,7 @@ def mark_snippet(text: str, information: Mapping[str, float]) -> str:
     lines = [line.rstrip() for line in text.split("\n") if line.strip()]
     if not lines:
         return ""
-    worth = [sum(information.get(word, 0.0) for word in _words(line)) for line in lines]
+    worth = [_worth(line, information) for line in lines]
     best = max(range(len(lines)), key=lambda n: (worth[n], -n))
     first = max(0, min(best - 1, len(lines) - LINES))
     shown: list[str] = []
@@ -34,13 +35,22 @@ def mark_snippet(text: str, information: Mapping[str, float]) -> str:
     return "\n".join([*head, *shown, *tail])
 
 
-def _words(text: str) -> set[str]:
-    return {word for identifier in IDENTIFIER.findall(text) for word in (*words_of(identifier), *parts_of(identifier))}
+def _worth(line: str, information: Mapping[str, float]) -> float:
+    """The share of the question's information in a line, each word once, in the question's order: sums of floats are no sets."""
+    wanted = information.keys()
+    met = {word for identifier in set(IDENTIFIER.findall(line)) if not wanted.isdisjoint(words := _words(identifier)) for word in words}
+    return sum(share for word, share in information.items() if word in met) if met else 0.0
+
+
+@lru_cache(maxsize=65_536)
+def _words(identifier: str) -> frozenset[str]:
+    return frozenset((*words_of(identifier), *parts_of(identifier)))
 
 
 def _window(line: str, information: Mapping[str, float]) -> str:
     """The run of LINE_CHARACTERS of a long line that has most of the question's words in it."""
-    places = [found.start() for found in IDENTIFIER.finditer(line) if any(w in information for w in words_of(found[0]))]
+    wanted = information.keys()
+    places = [found.start() for found in IDENTIFIER.finditer(line) if not wanted.isdisjoint(words_of(found[0]))]
     start = max(places, key=lambda s: (sum(s <= p < s + LINE_CHARACTERS - 40 for p in places), -s), default=0)
     start = max(0, start - 40)
     end = min(len(line), start + LINE_CHARACTERS)
@@ -50,8 +60,9 @@ def _window(line: str, information: Mapping[str, float]) -> str:
 def _mark(line: str, information: Mapping[str, float]) -> str:
     out: list[str] = []
     at = 0
+    wanted = information.keys()
     for found in IDENTIFIER.finditer(line):
-        if any(word in information for word in words_of(found[0])):
+        if not wanted.isdisjoint(words_of(found[0])):
             out += [line[at : found.start()], OPEN, found[0], CLOSE]
             at = found.end()
     return "".join(out) + line[at:]

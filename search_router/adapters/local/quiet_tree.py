@@ -41,7 +41,7 @@ class QuietTree:
         self._stirred = True
         self._folders_stale = True
         self._listed_at = -TRUST_SECONDS
-        self._usable = project.kind != "directory" and is_local(project.root)
+        self._usable = is_local(project.root)
 
     @property
     def can_watch(self) -> bool:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -106,34 +105,13 @@ def one_page_pdf(text: str) -> bytes:
     return out + b"trailer << /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % start
 
 
-class Backwards:
-    name = "backwards"
-
-    def score(self, question: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
-        return [float(n) for n in range(len(texts))]
-
-
-class Broken:
-    name = "broken"
-
-    def score(self, question: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
-        raise ExpertError(FailureClass.UNAVAILABLE, "the model is not there.")
-
-
-async def test_a_reranker_orders_and_its_failure_is_said_with_the_fused_order(tmp_path: Path) -> None:
-    project = write(tmp_path / "work", {f"{n}.md": "zebra " * (n + 1) + "horse\n" * 3 for n in range(4)})
-    orders: dict[str, list[str]] = {}
-    for name, reranker in (("none", None), ("back", Backwards()), ("broken", Broken())):
-        async with expert_over(tmp_path / name, reranker=reranker) as expert:
-            result = await expert.search(call_for("zebra", project))
-            orders[name] = paths(result)
-            stage = next(s for s in result.stages if s.stage == "rerank")
-            assert stage.active is (name == "back")
-            if name == "broken":
-                assert any("the model is not there" in note for note in result.notes)
-                assert "fused order stands" in stage.reason
-    assert orders["back"] == orders["none"][::-1]
-    assert orders["broken"] == orders["none"]
+async def test_the_stage_of_the_reranker_says_who_reranks(tmp_path: Path) -> None:
+    project = write(tmp_path / "work", {"a.md": "zebra\n"})
+    async with expert_over(tmp_path) as expert:
+        result = await expert.search(call_for("zebra", project))
+    stage = next(s for s in result.stages if s.stage == "rerank")
+    assert (stage.active, stage.in_, stage.out) == (False, 1, 1)
+    assert "budget.rerank" in stage.reason
 
 
 NAMES = st.lists(st.sampled_from(["a.md", "b/c.rst", "b/d.txt", "e.adoc"]), min_size=1, max_size=4, unique=True)

@@ -161,9 +161,25 @@ async def test_a_closed_or_never_listed_tree_is_never_quiet(root: Path, tree: Qu
     assert not tree.is_quiet()
 
 
-async def test_a_plain_directory_is_listed_each_time(tmp_path: Path) -> None:
-    write_files(tmp_path, {"a.py": "A = 1\n"})
-    assert not (await listed(Project("plain", tmp_path, "directory"))).is_quiet()
+PLAIN = ["a file is written", "a file is made in a folder that had none", "a file goes", "a folder is moved", "an ignore rule changes"]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+async def test_a_plain_directory_is_watched_as_a_repository_is(root: Path, name: str) -> None:
+    shutil.rmtree(root / ".git")
+    tree = await listed(Project("plain", root, "directory"))
+    assert tree.is_quiet()
+    STIRS[name](root)
+    assert not tree.is_quiet()
+    tree.close()
+
+
+async def test_a_folder_that_becomes_a_repository_within_a_plain_directory_ends_the_silence(root: Path) -> None:
+    shutil.rmtree(root / ".git")
+    tree = await listed(Project("plain", root, "directory"))
+    (root / "src/.git").mkdir()
+    assert not tree.is_quiet()
+    tree.close()
 
 
 async def test_a_linked_work_tree_is_watched_with_its_own_index(root: Path, tmp_path: Path) -> None:
