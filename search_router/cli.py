@@ -31,7 +31,7 @@ def _say_version(context: click.Context, _option: click.Parameter, asked: bool) 
 
     build = read_build()
     changed = {True: ", changed since", False: "", None: ""}[build.dirty]
-    commit = f" (commit {build.commit[:12]}{changed})" if build.commit else ""
+    commit = f" (commit {build.commit[:12]}{changed})" if build.commit else " (installed package)"
     click.echo(f"search-router {build.version}{commit}, configuration {read_packaged().values['version']}")
     context.exit()
 
@@ -53,12 +53,12 @@ def main() -> None:
 @click.option("--path", "path", help="Only below this path.")
 @click.option("--language", help="Only this language.")
 @click.option("--latency-ms", type=int, help="Time for the whole request.")
-@click.option("--max-experts", type=int)
-@click.option("--min-precision-class", type=click.Choice([c.value for c in PrecisionClass]))
+@click.option("--max-experts", type=int, help="At most so many experts are asked.")
+@click.option("--min-precision-class", type=click.Choice([c.value for c in PrecisionClass]), help="No expert below this class.")
 @click.option("--shape", type=click.Choice([s.value for s in Shape]), help="How evidence is presented.")
 @click.option("--limit", type=int, help="Items on a page (10).")
 @click.option("--cursor", help="Next page, from an earlier answer.")
-@click.option("--detail", type=click.Choice(["skim", "full"]))
+@click.option("--detail", type=click.Choice(["skim", "full"]), help="Snippets (skim), or up to the whole definition.")
 @click.option("--batch", type=click.File("rb"), help='JSON lines {"id", "question", …} in, one JSON answer a line out.')
 @workspace_options
 @json_option
@@ -145,7 +145,7 @@ def _finite(digits: str) -> float:
 
 @main.command()
 @click.argument("ids", nargs=-1, required=True)
-@click.option("--max-characters", type=int)
+@click.option("--max-characters", type=int, help="Of all texts together; what is cut is named.")
 @workspace_options
 @json_option
 def fetch(ids: Sequence[str], max_characters: int | None, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
@@ -168,7 +168,7 @@ def fetch(ids: Sequence[str], max_characters: int | None, roots: Sequence[Path],
 
 
 @main.command()
-@click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", show_default=True)
+@click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", show_default=True, help="How clients connect.")
 @click.option("--host", help="Where HTTP listens; anything but loopback needs SEARCH_ROUTER_TOKEN.")
 @click.option("--port", type=int, help="0 picks a free port.")
 @workspace_options

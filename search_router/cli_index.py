@@ -34,7 +34,7 @@ _TOLD_LANGUAGES = 6
 
 @click.group()
 def index() -> None:
-    """The index that the experts share: status, refresh, gc, verify. It is a cache; nothing in it is needed to be right."""
+    """The index that the experts share. It is a cache; nothing in it is needed to be right."""
 
 
 @index.command()

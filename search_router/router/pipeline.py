@@ -253,12 +253,15 @@ async def _ask(trace: Trace, plan: Plan, look: Look, progress: Progress | None) 
     await _ask_hinted(trace, plan, look, progress)
     if plan.reserve and not any(r.result.hits for r in trace.replies if r.result):
         await _ask_all(trace, plan, plan.reserve, "reserve", progress)
+    noted: dict[str, list[str]] = {}
     for reply in trace.replies:
         if reply.result is not None:
             trace.stages.reports += [
                 StageReport(**facts._replace(stage=f"{reply.call.expert}.{facts.stage}")._asdict()) for facts in reply.result.stages
             ]
-            trace.notes += [f"{reply.call.expert}: {note}" for note in reply.result.notes]
+            for note in reply.result.notes:
+                noted.setdefault(note, []).append(reply.call.expert)
+    trace.notes += [f"{', '.join(experts)}: {note}" for note, experts in noted.items()]  # experts of one index say the same
 
 
 async def _ask_hinted(trace: Trace, plan: Plan, look: Look, progress: Progress | None) -> None:

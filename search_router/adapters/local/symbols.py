@@ -84,7 +84,7 @@ class SymbolsExpert:
         if call.language is not None and not languages_named(call.language) <= SYNTAX_LANGUAGES:
             notes.append(f"symbols reads no {call.language}")
         notes += [f"{project}: {error}" for project, error in failures.items()]
-        notes += ready.left_out("have no symbols")
+        notes += ready.left_out()
         return ExpertResult(
             hits=tuple(hits[: call.limit]),
             partial=ready.partial(),
