@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 import click
 
@@ -20,6 +20,9 @@ from search_router import cli_admin, cli_bench, cli_experts, cli_flywheel, cli_i
 from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.collector import collector_paused
 from search_router.schema import Intent, PrecisionClass, Shape
+
+MAX_LINE: Final = 1 << 24
+"""Bytes of one line of a batch that are kept: far more than any question may have."""
 
 
 def _say_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -102,7 +105,7 @@ def _say_notes(notes: Sequence[str]) -> None:
         click.echo(f"search-router: {note}", err=True)
 
 
-async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str]) -> int:
+async def _search_batch(lines: BinaryIO, roots: Sequence[Path], flags: Sequence[str]) -> int:
     """One answer a line, in the order of the questions; a line that is not JSON gets a rejected answer. The worst exit code is returned."""
     from search_router.router.service import open_router
 
@@ -110,7 +113,7 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
     async with open_router(roots=roots, flags=flags) as router:
         _say_notes(router.notes)
         await router.catch_up()
-        for line in lines:
+        for line in _bounded(lines):
             if not line.strip():
                 continue
             name, raw = _batch_request(line)
@@ -118,6 +121,15 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
             echo_json({"id": name, **answer.model_dump(mode="json", by_alias=True)})
             worst = max(worst, 0 if answer.found_nothing else exit_of(answer))
     return worst
+
+
+def _bounded(lines: BinaryIO) -> Iterator[bytes]:
+    """The lines; of one longer than `MAX_LINE` only its beginning, which is no JSON, so that it is refused by its name."""
+    while line := lines.readline(MAX_LINE):
+        rest = line
+        while not rest.endswith(b"\n") and (rest := lines.readline(MAX_LINE)):
+            pass
+        yield line
 
 
 def _batch_request(line: bytes) -> tuple[Any, Any]:
@@ -176,7 +188,7 @@ def serve(
     transport: Literal["stdio", "sse", "http"], host: str | None, port: int | None, roots: Sequence[Path], flags: Sequence[str]
 ) -> None:
     """Run the MCP server."""
-    http = [*([f'http.host="{host}"'] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
+    http = [*([f"http.host={json.dumps(host)}"] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
 
     async def work() -> None:
         with collector_paused():

@@ -142,9 +142,9 @@ def _size(count: int) -> str:
 
 
 def _say(line: str) -> None:
-    from search_router import terminal
+    from search_router.wire_text import visible_line
 
-    click.echo(terminal.visible_line(line))
+    click.echo(visible_line(line))
 
 
 def _print_failures(failures: Mapping[str, ExpertError], notes: Sequence[str]) -> None:

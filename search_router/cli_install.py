@@ -107,7 +107,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
 
 
 def _say(client: Client, row: dict[str, Any], dry_run: bool) -> None:
-    from search_router.terminal import visible, visible_line
+    from search_router.wire_text import visible, visible_line
 
     if row["action"] == "refused":
         click.echo(f"{client.title}: refused: {visible_line(row['error'])} {row['remedy']}", err=True)

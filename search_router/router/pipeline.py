@@ -409,8 +409,10 @@ async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Ans
             remedy=MAKE_READABLE if doubtful else "Raise budget.latency_ms if they timed out, else run `search-router doctor`.",
         )
         return trace.answer(Status.FAILED, empty_reason=EmptyReason.ALL_EXPERTS_FAILED, error=error)
-    if failed:
-        trace.notes.append("absence is not proven: " + ", ".join(f"{r.call.expert} {r.status.value}" for r in failed))
+    doubts = [f"{r.call.expert} {r.status.value}" for r in failed]
+    doubts += [f"{r.call.expert} has looked at a part" for r in answered if r.result is not None and r.result.partial is not None]
+    if doubts:
+        trace.notes.append("absence is not proven: " + ", ".join(doubts))
     if trace.dropped:
         trace.notes.append(f"absence is not proven: hits were left out, because their files could not be read ({trace.dropped})")
     if trace.plan is not None and any(e.reason.startswith(ONE_SUFFICES) for e in trace.plan.skipped):
