@@ -45,7 +45,7 @@ def main() -> None:
     """One question to many code-search experts: fused evidence with visible trust, and a signed receipt for every request."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - hasattr has asked
 
 
 @main.command()

@@ -45,8 +45,8 @@ def encodable_json(value: Any) -> Any:
         case str():
             return encodable(value)
         case dict():
-            return {encodable(str(k)): encodable_json(v) for k, v in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            return {encodable(str(k)): encodable_json(v) for k, v in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - any JSON value
         case list() | tuple():
-            return [encodable_json(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+            return [encodable_json(v) for v in value]  # pyright: ignore[reportUnknownVariableType] - any JSON value
         case _:
             return value
