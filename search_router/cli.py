@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 import click
 
@@ -20,6 +20,9 @@ from search_router import cli_admin, cli_bench, cli_experts, cli_flywheel, cli_i
 from search_router.cli_frame import EXITS, CommandLine, echo_json, exit_of, json_option, run, workspace_options
 from search_router.collector import collector_paused
 from search_router.schema import Intent, PrecisionClass, Shape
+
+MAX_LINE: Final = 1 << 24
+"""Bytes of one line of a batch that are kept: far more than any question may have."""
 
 
 def _say_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -31,7 +34,7 @@ def _say_version(context: click.Context, _option: click.Parameter, asked: bool) 
 
     build = read_build()
     changed = {True: ", changed since", False: "", None: ""}[build.dirty]
-    commit = f" (commit {build.commit[:12]}{changed})" if build.commit else ""
+    commit = f" (commit {build.commit[:12]}{changed})" if build.commit else " (installed package)"
     click.echo(f"search-router {build.version}{commit}, configuration {read_packaged().values['version']}")
     context.exit()
 
@@ -42,7 +45,7 @@ def main() -> None:
     """One question to many code-search experts: fused evidence with visible trust, and a signed receipt for every request."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - hasattr has asked
 
 
 @main.command()
@@ -53,12 +56,12 @@ def main() -> None:
 @click.option("--path", "path", help="Only below this path.")
 @click.option("--language", help="Only this language.")
 @click.option("--latency-ms", type=int, help="Time for the whole request.")
-@click.option("--max-experts", type=int)
-@click.option("--min-precision-class", type=click.Choice([c.value for c in PrecisionClass]))
+@click.option("--max-experts", type=int, help="At most so many experts are asked.")
+@click.option("--min-precision-class", type=click.Choice([c.value for c in PrecisionClass]), help="No expert below this class.")
 @click.option("--shape", type=click.Choice([s.value for s in Shape]), help="How evidence is presented.")
 @click.option("--limit", type=int, help="Items on a page (10).")
 @click.option("--cursor", help="Next page, from an earlier answer.")
-@click.option("--detail", type=click.Choice(["skim", "full"]))
+@click.option("--detail", type=click.Choice(["skim", "full"]), help="Snippets (skim), or up to the whole definition.")
 @click.option("--batch", type=click.File("rb"), help='JSON lines {"id", "question", …} in, one JSON answer a line out.')
 @workspace_options
 @json_option
@@ -102,7 +105,7 @@ def _say_notes(notes: Sequence[str]) -> None:
         click.echo(f"search-router: {note}", err=True)
 
 
-async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str]) -> int:
+async def _search_batch(lines: BinaryIO, roots: Sequence[Path], flags: Sequence[str]) -> int:
     """One answer a line, in the order of the questions; a line that is not JSON gets a rejected answer. The worst exit code is returned."""
     from search_router.router.service import open_router
 
@@ -110,7 +113,7 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
     async with open_router(roots=roots, flags=flags) as router:
         _say_notes(router.notes)
         await router.catch_up()
-        for line in lines:
+        for line in _bounded(lines):
             if not line.strip():
                 continue
             name, raw = _batch_request(line)
@@ -118,6 +121,15 @@ async def _search_batch(lines: Any, roots: Sequence[Path], flags: Sequence[str])
             echo_json({"id": name, **answer.model_dump(mode="json", by_alias=True)})
             worst = max(worst, 0 if answer.found_nothing else exit_of(answer))
     return worst
+
+
+def _bounded(lines: BinaryIO) -> Iterator[bytes]:
+    """The lines; of one longer than `MAX_LINE` only its beginning, which is no JSON, so that it is refused by its name."""
+    while line := lines.readline(MAX_LINE):
+        rest = line
+        while not rest.endswith(b"\n") and (rest := lines.readline(MAX_LINE)):
+            pass
+        yield line
 
 
 def _batch_request(line: bytes) -> tuple[Any, Any]:
@@ -145,7 +157,7 @@ def _finite(digits: str) -> float:
 
 @main.command()
 @click.argument("ids", nargs=-1, required=True)
-@click.option("--max-characters", type=int)
+@click.option("--max-characters", type=int, help="Of all texts together; what is cut is named.")
 @workspace_options
 @json_option
 def fetch(ids: Sequence[str], max_characters: int | None, roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> None:
@@ -168,7 +180,7 @@ def fetch(ids: Sequence[str], max_characters: int | None, roots: Sequence[Path],
 
 
 @main.command()
-@click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", show_default=True)
+@click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", show_default=True, help="How clients connect.")
 @click.option("--host", help="Where HTTP listens; anything but loopback needs SEARCH_ROUTER_TOKEN.")
 @click.option("--port", type=int, help="0 picks a free port.")
 @workspace_options
@@ -176,7 +188,7 @@ def serve(
     transport: Literal["stdio", "sse", "http"], host: str | None, port: int | None, roots: Sequence[Path], flags: Sequence[str]
 ) -> None:
     """Run the MCP server."""
-    http = [*([f'http.host="{host}"'] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
+    http = [*([f"http.host={json.dumps(host)}"] if host is not None else []), *([f"http.port={port}"] if port is not None else [])]
 
     async def work() -> None:
         with collector_paused():

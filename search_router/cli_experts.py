@@ -13,7 +13,7 @@ from search_router.cli_frame import CONFIG_EXIT, UNANSWERED_EXIT, echo_json, jso
 from search_router.errors import SearchRouterError
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, short_help="Experts, their health, and the projects they search.")
 @workspace_options
 @json_option
 @click.pass_context

@@ -16,7 +16,7 @@ COMMAND_LINE = "command-line"
 """The session of outcomes that are told on the command line, whose every call is a process of its own."""
 
 
-@click.command()
+@click.command(short_help="What the benchmark events add up to.")
 @click.option("--paper-slug", help="The experiment; default: the configured one.")
 @workspace_options
 @json_option
@@ -44,7 +44,7 @@ def experiments(paper_slug: str | None, roots: Sequence[Path], flags: Sequence[s
     terminal.print_rows(console, ("class", "requests", "calls", "hits", "cached"), classes)
 
 
-@click.command()
+@click.command(short_help="Tell what became of an answer.")
 @click.argument("receipt")
 @click.argument("outcome", type=click.Choice(["success", "partial", "failure"]))
 @click.argument("evidence", nargs=-1)
@@ -66,7 +66,7 @@ def outcome(receipt: str, outcome: str, evidence: Sequence[str], roots: Sequence
     sys.exit(run(work))
 
 
-@click.command()
+@click.command(short_help="Ask again what a receipt answered, and compare.")
 @click.argument("receipt")
 @click.option("--question", help="What was asked; needed where neither the receipt nor the state directory kept it.")
 @workspace_options
@@ -102,7 +102,7 @@ def _print_replay(answer: ReplayAnswer) -> None:
         click.echo(f"receipt {answer.receipt.id}")
 
 
-@click.command()
+@click.command(short_help="Priors made of what was used.")
 @click.option("--dry-run", is_flag=True, help="Write nothing: print the results and the difference.")
 @click.option(
     "--qrels", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Judgements: `RECEIPT 0 EVIDENCE GRADE` a line."

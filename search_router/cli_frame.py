@@ -100,9 +100,9 @@ def run_blocking(work: Callable[[], T]) -> T:
 def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The one error inside nested groups of one."""
     inner: BaseException = group
-    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        inner = inner.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return inner  # pyright: ignore[reportUnknownVariableType]
+    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - isinstance cannot tell of what the group is
+        inner = inner.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - isinstance cannot tell of what the group is
+    return inner  # pyright: ignore[reportUnknownVariableType] - isinstance cannot tell of what the group is
 
 
 def _die(error: SearchRouterError, receipt_exit: int = RECEIPT_EXIT) -> NoReturn:

@@ -34,7 +34,7 @@ _TOLD_LANGUAGES = 6
 
 @click.group()
 def index() -> None:
-    """The index that the experts share: status, refresh, gc, verify. It is a cache; nothing in it is needed to be right."""
+    """The index that the experts share. It is a cache; nothing in it is needed to be right."""
 
 
 @index.command()
@@ -142,9 +142,9 @@ def _size(count: int) -> str:
 
 
 def _say(line: str) -> None:
-    from search_router import terminal
+    from search_router.wire_text import visible_line
 
-    click.echo(terminal.visible_line(line))
+    click.echo(visible_line(line))
 
 
 def _print_failures(failures: Mapping[str, ExpertError], notes: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.command(short_help="Have MCP clients start search-router.")
 @click.option(
     "--root", "roots", multiple=True, type=click.Path(path_type=Path, file_okay=False), help="Search this instead of the open project."
 )
@@ -53,7 +53,7 @@ def install(clients: Sequence[str], roots: Sequence[Path], variables: Sequence[s
     _work(install_one, clients, as_json, options, command=command, roots=roots, variables=variables)
 
 
-@click.command()
+@click.command(short_help="Take away what install wrote.")
 @_options
 def uninstall(clients: Sequence[str], as_json: bool, **options: Any) -> None:
     """Take away what install wrote into the configuration of CLIENT, and nothing else."""
@@ -107,7 +107,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
 
 
 def _say(client: Client, row: dict[str, Any], dry_run: bool) -> None:
-    from search_router.terminal import visible, visible_line
+    from search_router.wire_text import visible, visible_line
 
     if row["action"] == "refused":
         click.echo(f"{client.title}: refused: {visible_line(row['error'])} {row['remedy']}", err=True)
@@ -134,7 +134,7 @@ def _tell_clients(here: Surroundings, as_json: bool) -> None:
     terminal.print_rows(terminal.make_console(), ("client", "what", "on this machine", "its file"), rows)
 
 
-@click.command()
+@click.command(short_help="Print the completion script of SHELL.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of SHELL: for bash, put `eval "$(search-router completion bash)"` into ~/.bashrc."""

@@ -48,10 +48,10 @@ _DROPPED = frozenset({"title", "$defs"})
 def _inlined(node: Any, definitions: dict[str, Any], *, nullable: bool) -> Any:
     """A schema node without references and titles; with `nullable` False also without null branches and null defaults."""
     if isinstance(node, list):
-        return [_inlined(child, definitions, nullable=nullable) for child in node]  # pyright: ignore[reportUnknownVariableType]
+        return [_inlined(child, definitions, nullable=nullable) for child in node]  # pyright: ignore[reportUnknownVariableType] - any JSON Schema
     if not isinstance(node, dict):
         return node
-    schema: dict[str, Any] = dict(node)  # pyright: ignore[reportUnknownArgumentType]
+    schema: dict[str, Any] = dict(node)  # pyright: ignore[reportUnknownArgumentType] - any JSON Schema
     if "$ref" in schema:
         name = str(schema.pop("$ref")).removeprefix("#/$defs/")
         schema = {**definitions[name], **schema}

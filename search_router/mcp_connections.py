@@ -122,7 +122,7 @@ class BoundedProtocol(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._refused = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         if not self._room.make_room(len(self.connections)):
             self._refused = True
             transport.write(_BUSY)

@@ -54,7 +54,8 @@ def check_exposure(http: HttpConfig, token: str | None) -> None:
         message = "is nothing but white space, which no client can send. Set a token, or unset the variable."
         raise ConfigError((ConfigProblem("environment", 0, "SEARCH_ROUTER_TOKEN", message),))
     if not token and not _is_loopback(http.host):
-        message = f"{http.host!r} is reachable from other machines, so a bearer token is required. Set one, or use host 127.0.0.1."
+        message = f"{http.host!r} is reachable from other machines, so a bearer token is required. "
+        message += "Set SEARCH_ROUTER_TOKEN, or use host 127.0.0.1."
         raise ConfigError((ConfigProblem("effective configuration", 0, "http.host", message),))
 
 

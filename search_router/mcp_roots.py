@@ -111,7 +111,7 @@ def local_directories(uris: Sequence[str]) -> tuple[list[Path], list[str]]:
     left_out: list[str] = []
     for uri in uris:
         path = _path_of(uri)
-        if path is None or len(found) >= MAX_ROOTS or not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises where it may not look)
+        if path is None or len(found) >= MAX_ROOTS or not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where it may not look
             left_out.append(uri[:200])
         else:
             found[path] = None

@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import select
 import signal
 from collections.abc import Awaitable, Callable
@@ -31,40 +32,59 @@ from search_router.wire_text import encodable_json
 
 MAX_LINE_BYTES = 4 * 2**20
 READ_BYTES = 64 * 2**10
+END_BYTES = 512
+_PLAIN = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"'
+_ID = rb'"id"\s*:\s*(?P<id>-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]{0,256}")'
+_ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb"\s*,\s*)*" + _ID + rb"\s*[,}]")
+_ID_LAST = re.compile(rb",\s*" + _ID + rb"\s*(?:,\s*" + _PLAIN + rb"\s*)*\}\s*\Z")
 
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """What is kept of a line that is longer than the limit: where its id may stand."""
+
+    head: bytes
+    tail: bytes
+
+
 @dataclass(slots=True)
 class LineSplitter:
-    """Complete lines out of chunks, in linear time. A line longer than `limit` bytes is dropped and reported as None."""
+    """Complete lines out of chunks, in linear time. Of a line longer than `limit` bytes only both ends are kept."""
 
     limit: int = MAX_LINE_BYTES
     _parts: list[bytes] = field(default_factory=list[bytes])
     _size: int = 0
+    _head: bytes = b""
 
-    def feed(self, chunk: bytes) -> list[bytes | None]:
+    def feed(self, chunk: bytes) -> list[bytes | TooLong]:
         """The lines that this chunk completes, without their line feeds."""
         *ends, rest = chunk.split(b"\n")
-        lines: list[bytes | None] = []
+        lines: list[bytes | TooLong] = []
         for end in ends:
             self._keep(end)
             lines.append(self.flush())
         self._keep(rest)
         return lines
 
-    def flush(self) -> bytes | None:
+    def flush(self) -> bytes | TooLong:
         """What stands in the unfinished line, which is then empty."""
-        line = None if self._size > self.limit else b"".join(self._parts)
-        self._parts, self._size = [], 0
+        kept = b"".join(self._parts)
+        line = TooLong(self._head, kept[-END_BYTES:]) if self._size > self.limit else kept
+        self._parts, self._size, self._head = [], 0, b""
         return line
 
     def _keep(self, part: bytes) -> None:
-        self._size += len(part)
+        if not part:
+            return
+        before, self._size = self._size, self._size + len(part)
+        self._parts.append(part)
         if self._size > self.limit:
-            self._parts.clear()
-        elif part:
-            self._parts.append(part)
+            kept = b"".join(self._parts)
+            if before <= self.limit:
+                self._head = kept[:END_BYTES]
+            self._parts = [kept[-END_BYTES:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,28 +94,40 @@ class Unreadable:
     reply: types.JSONRPCError
 
 
-def decode_line(line: bytes | None) -> types.JSONRPCMessage | Unreadable:
+def decode_line(line: bytes | TooLong) -> types.JSONRPCMessage | Unreadable:
     """The message in a line; for a line that is none, the answer that says so, with the line's id where it can be found.
 
     Lone surrogates and bytes that are not UTF-8 are let through inside parameters, as Python's surrogate escapes, so that the router can
     refuse them with a receipt; pydantic's JSON parser, which is tried first, takes neither.
     """
-    if line is None:
-        return _unreadable(None, types.INVALID_REQUEST, f"A line may have at most {MAX_LINE_BYTES} bytes.")
+    if isinstance(line, TooLong):
+        return _unreadable(_end_id(line.head, line.tail), types.INVALID_REQUEST, f"A line may have at most {MAX_LINE_BYTES} bytes.")
     with contextlib.suppress(ValidationError):
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     try:
         value: Any = json.loads(line.decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return _unreadable(_end_id(line, line), types.PARSE_ERROR, "The line is nested too deeply.")
+    except ValueError:
         return _unreadable(None, types.PARSE_ERROR, "The line is not JSON.")
     try:
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        return _unreadable(value, types.INVALID_REQUEST, "The line is not one JSON-RPC 2.0 message.")
+        request_id: Any = cast("dict[str, Any]", value).get("id") if isinstance(value, dict) else None
+        return _unreadable(request_id, types.INVALID_REQUEST, "The line is not one JSON-RPC 2.0 message.")
 
 
-def _unreadable(value: Any, code: int, message: str) -> Unreadable:
-    request_id: Any = cast("dict[str, Any]", value).get("id") if isinstance(value, dict) else None
+def _end_id(head: bytes, tail: bytes) -> Any:
+    """The id of a request of which only the ends can be read; None where it does not stand at one of them.
+
+    There it is the request's own: in front of it nothing but other plain members was opened, or behind it only the outermost object is
+    closed. Without it the client would wait for ever for an answer to that request.
+    """
+    found = _ID_FIRST.match(head[:END_BYTES]) or _ID_LAST.search(tail[-END_BYTES:])
+    return json.loads(found["id"]) if found is not None else None
+
+
+def _unreadable(request_id: Any, code: int, message: str) -> Unreadable:
     known = request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
     return Unreadable(types.JSONRPCError(jsonrpc="2.0", id=known, error=types.ErrorData(code=code, message=message)))
 
@@ -139,9 +171,9 @@ async def _read_messages(
 
 
 async def _deliver(
-    line: bytes | None, to_server: MemoryObjectSendStream[SessionMessage | Exception], to_client: MemoryObjectSendStream[SessionMessage]
+    line: bytes | TooLong, to_server: MemoryObjectSendStream[SessionMessage | Exception], to_client: MemoryObjectSendStream[SessionMessage]
 ) -> None:
-    if line is not None and not line.strip():
+    if isinstance(line, bytes) and not line.strip():
         return
     message = decode_line(line)
     if isinstance(message, Unreadable):

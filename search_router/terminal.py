@@ -18,6 +18,7 @@ from search_router.answers import FetchAnswer, RegistryAnswer
 from search_router.router.fanout import Progress
 from search_router.router.render import FAILED
 from search_router.schema import Answer, Confidence, Evidence, ExpertStatus
+from search_router.wire_text import visible, visible_line
 
 COLOURS = {Confidence.HIGH: "green", Confidence.MEDIUM: "yellow", Confidence.LOW: "red"}
 PATIENCE_SECONDS = 0.5
@@ -33,21 +34,6 @@ class _OutputConsole(Console):
 def make_console() -> Console:
     """Standard output; as wide as needed when it is no terminal, so that nothing is cut for a pipe."""
     return _OutputConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
-
-
-def visible(text: str) -> str:
-    """Text without what could steer a terminal or reorder a line: control and bidi characters are shown as escapes."""
-    return "".join(
-        c
-        if c == "\n" or c == "\t" or (c.isprintable() and not "\u202a" <= c <= "\u202e" and not "\u2066" <= c <= "\u2069")
-        else f"\\u{ord(c):04x}"
-        for c in text
-    )
-
-
-def visible_line(text: str) -> str:
-    """The same for what belongs on one line, such as a file name: with a line break in it, it could pass for another item."""
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def print_answer(console: Console, answer: Answer) -> None:

@@ -24,14 +24,29 @@ def encodable(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub(_spelled, text)
 
 
+def visible(text: str) -> str:
+    """Text without what could steer a terminal or reorder a line: control and bidi characters are shown as escapes."""
+    return "".join(
+        c
+        if c == "\n" or c == "\t" or (c.isprintable() and not "\u202a" <= c <= "\u202e" and not "\u2066" <= c <= "\u2069")
+        else f"\\u{ord(c):04x}"
+        for c in text
+    )
+
+
+def visible_line(text: str) -> str:
+    """The same for what belongs on one line, such as a file name: with a line break in it, it could pass for another item."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def encodable_json(value: Any) -> Any:
     """A JSON value with `encodable` applied to every string and every key, at any depth. Tuples become lists."""
     match value:
         case str():
             return encodable(value)
         case dict():
-            return {encodable(str(k)): encodable_json(v) for k, v in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            return {encodable(str(k)): encodable_json(v) for k, v in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - any JSON value
         case list() | tuple():
-            return [encodable_json(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+            return [encodable_json(v) for v in value]  # pyright: ignore[reportUnknownVariableType] - any JSON value
         case _:
             return value

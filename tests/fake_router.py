@@ -102,8 +102,8 @@ class FakeRouter:
         if not isinstance(ids, list) or not ids:
             problem = FetchProblem(id="", code="invalid-request", message="ids: give 1 to 20 strings.")
             return FetchAnswer(status=Status.REJECTED, problems=(problem,), config=CONFIG, receipt=_receipt())
-        known = [i for i in ids if i == "e1"]  # pyright: ignore[reportUnknownVariableType]
-        unknown = [str(i) for i in ids if i != "e1"]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        known = [i for i in ids if i == "e1"]
+        unknown = [str(i) for i in ids if i != "e1"]
         item = FetchedItem(id="e1", project="p", path="src/a.py", start_line=3, end_line=3, text="def a(): ...\n", fresh=True)
         problems = tuple(FetchProblem(id=i, code="evidence-unavailable", message=f"{i} is gone.") for i in unknown)
         status = Status.ANSWERED if known else Status.FAILED

@@ -31,7 +31,7 @@ STATEMENTS = st.recursive(
 
 def reference(value: object) -> bytes | None:
     try:
-        return rfc8785.dumps(value)  # type: ignore[arg-type]
+        return rfc8785.dumps(value)  # type: ignore[arg-type] - any JSON, which the library narrows by hand
     except ValueError:  # lone surrogates in names arrive as UnicodeEncodeError, which is one too
         return None
 

@@ -263,6 +263,16 @@ async def test_a_failure_beside_an_empty_answer_says_that_absence_is_not_proven(
         assert any("absence is not proven: bad crashed" in note for note in answer.notes)
 
 
+@pytest.mark.behaviour("failure-is-not-empty")
+async def test_who_has_looked_at_a_part_and_found_nothing_proves_no_absence(tmp_path: Path) -> None:
+    early = [{"when": "*", "hits": [], "partial": "read 0 of 9 commits; ask again"}]
+    async with scripted_router(tmp_path, {"none": NOTHING, "early": early}) as router:
+        answer = await router.search({"question": QUESTION})
+        assert (answer.status, statuses(answer)) == (Status.EMPTY, {"none": "empty", "early": "empty"})
+        assert any("absence is not proven: early has looked at a part" in note for note in answer.notes)
+        assert "early: partial: read 0 of 9 commits; ask again" in router.render(answer).splitlines()
+
+
 @pytest.mark.behaviour("cancel-reaches-every-expert", "every-status-has-a-receipt")
 async def test_cancelling_reaches_every_expert_and_leaves_a_receipt(tmp_path: Path) -> None:
     hang = [{"when": "*", "fault": "hang"}]

@@ -110,6 +110,7 @@ def test_bad_lines_of_a_batch_are_answered_in_place_and_receipted(tmp_path: Path
         (b'{"question": "zebra_1", "x": ' + b"[" * 950 + b"]" * 950 + b"}", None, "rejected"),
         (b"1" * 5000, None, "rejected"),
         (b'{"id": 6, "question": "' + b"x" * 2**20 + b'"}', 6, "declined"),
+        (b'{"id": 8, "question": "' + b"x" * 2**24 + b'"}', None, "rejected"),
         (b'{"id": 7, "question": "zzyzx_nowhere"}', 7, "empty"),
         (b'{"id": "\\ud800", "question": "zebra_2"}', "\ud800", "answered"),
     ]

@@ -1,5 +1,5 @@
 """The fused answer to a question about edges: callers first, the definition and the imports behind them, each edge marked."""
-# ruff: noqa: E501 the sample files stand on one line each
+# ruff: noqa: E501 - the sample files stand on one line each
 
 from __future__ import annotations
 

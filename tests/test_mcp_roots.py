@@ -35,7 +35,7 @@ class Desk:
 
     async def tell(self, context: Any) -> types.ListRootsResult:
         self.asked += 1
-        return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in self.told])  # type: ignore[arg-type]
+        return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in self.told])  # type: ignore[arg-type] - pydantic makes the URI
 
     async def refuse(self, context: Any) -> types.ErrorData:
         self.asked += 1
@@ -88,7 +88,7 @@ async def test_questions_are_answered_within_the_clients_roots_and_it_is_asked_o
         desk.told = [desk.repository("other").as_uri()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            await client.send_roots_list_changed()  # pyright: ignore[reportDeprecated]
+            await client.send_roots_list_changed()
         assert (await projects_of(client))[0] == {"other"}
         assert desk.asked == 2
 

@@ -108,7 +108,7 @@ def test_the_registrys_file_has_the_documented_form_and_our_version() -> None:
 
 
 def test_the_registry_can_see_that_the_package_is_ours() -> None:
-    assert re.search(r"<!-- mcp-name: (\S+) -->", (TOP / "README.md").read_text("utf-8"))[1] == read("server.json")["name"]  # type: ignore[index]
+    assert re.search(r"<!-- mcp-name: (\S+) -->", (TOP / "README.md").read_text("utf-8"))[1] == read("server.json")["name"]  # type: ignore[index] - no match fails the test as well
     project = tomllib.loads((TOP / "pyproject.toml").read_text("utf-8"))["project"]
     assert read("server.json")["packages"][0]["identifier"] == project["name"]
     assert project["name"] in project["scripts"], "uvx runs the script of the package's own name"

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search_router.mcp_stdio import MAX_LINE_BYTES, LineSplitter, Unreadable, Wire, decode_line, encode_line, run_on_wire
+from search_router.mcp_stdio import MAX_LINE_BYTES, LineSplitter, TooLong, Unreadable, Wire, decode_line, encode_line, run_on_wire
 from search_router.server import create_server
 from tests.fake_router import FakeRouter
 from tests.server_child import COMMAND, ROOT, Child, child_env, running
@@ -206,13 +206,30 @@ async def test_a_client_that_stops_reading_does_not_keep_the_server_alive() -> N
 def test_lines_come_out_as_they_went_in_however_the_bytes_are_cut(lines: list[bytes], cuts: list[int]) -> None:
     splitter = LineSplitter(limit=20)
     data = b"".join(line + b"\n" for line in lines)
-    out: list[bytes | None] = []
+    out: list[bytes | TooLong] = []
     for cut in cuts:
         out += splitter.feed(data[:cut])
         data = data[cut:]
     out += splitter.feed(data)
-    assert out == [line if len(line) <= 20 else None for line in lines]
+    assert out == [line if len(line) <= 20 else TooLong(line, line) for line in lines]
     assert splitter.flush() == b""
+
+
+@pytest.mark.parametrize("request_id", [7, "a-7", 0, -1])
+@pytest.mark.parametrize("too_much", ["x" * 2**23, "[" * 60_000 + "]" * 60_000], ids=["long", "deep"])
+def test_a_request_that_is_too_long_or_too_deep_is_answered_by_its_id(request_id: int | str, too_much: str) -> None:
+    value = too_much if too_much[0] == "[" else json.dumps(too_much)
+    name, params = json.dumps(request_id), f'{{"id": 99, "a": {value}, "id": 98}}'
+    plain = '"jsonrpc": "2.0", "method": "tools/call"'
+    for text in (f'{{{plain}, "id": {name}, "params": {params}}}', f'{{{plain}, "params": {params},"id":{name}}}'):
+        splitter = LineSplitter()
+        (line,) = [each for at in range(0, len(text) + 1, 65_536) for each in splitter.feed((text + "\n")[at : at + 65_536].encode())]
+        message = decode_line(line)
+        assert isinstance(message, Unreadable) and message.reply.id == request_id
+    inner = decode_line(
+        f'{{{plain}, "params": {params}}}'.encode() if too_much[0] == "[" else TooLong(b"{" + plain.encode(), b'"id": 98}}')
+    )
+    assert isinstance(inner, Unreadable) and inner.reply.id is None
 
 
 @settings(max_examples=50)

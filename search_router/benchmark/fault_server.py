@@ -188,7 +188,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = 65_536
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
         """Says nothing."""
 
     def send_whole(self, status: int, kind: str, body: bytes, **headers: str | None) -> None:

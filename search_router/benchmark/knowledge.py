@@ -63,7 +63,7 @@ async def _measure(folder: Path, chunks: int, questions: int, edits: int, *, vec
     assert isinstance(config, KnowledgeConfig)
     project = Project(id="work", root=root, kind="directory")
     expert = KnowledgeExpert("knowledge", config, folder / "cache", embedding=Embedding(loaded.vectors, folder / "cache"))
-    chance = random.Random(2)  # noqa: S311
+    chance = random.Random(2)  # noqa: S311 - reproducible, no secret
     weights = list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
     try:
         started = time.perf_counter()

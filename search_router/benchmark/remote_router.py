@@ -64,8 +64,8 @@ async def remote_router(folder: Path, blocks: Mapping[str, Mapping[str, Any]]) -
 def _toml(value: Any) -> str:
     match value:
         case dict():
-            return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"  # pyright: ignore[reportUnknownVariableType] - whatever TOML can say
         case list() | tuple():
-            return "[" + ", ".join(_toml(v) for v in value) + "]"  # pyright: ignore[reportUnknownVariableType]
+            return "[" + ", ".join(_toml(v) for v in value) + "]"  # pyright: ignore[reportUnknownVariableType] - whatever TOML can say
         case _:
             return json.dumps(value)

@@ -33,7 +33,7 @@ def stand_in(folder: Path, words: list[str]) -> Path:
 
     names = ["[PAD]", "[UNK]", *dict.fromkeys(words)]
     tokenizer = Tokenizer(WordLevel({word: at for at, word in enumerate(names)}, unk_token="[UNK]"))  # noqa: S106 - no password
-    tokenizer.pre_tokenizer = BertPreTokenizer()  # pyright: ignore[reportAttributeAccessIssue]
+    tokenizer.pre_tokenizer = BertPreTokenizer()  # pyright: ignore[reportAttributeAccessIssue] - its types have no setter
     vectors = numpy.random.default_rng(7).standard_normal((len(names), STAND_IN_DIMENSIONS)).astype(numpy.float32)
     StaticModel(vectors, tokenizer, config={"normalize": True}).save_pretrained(folder)
     return folder

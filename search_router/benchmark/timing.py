@@ -30,5 +30,5 @@ def print_result(result: Mapping[str, object], as_json: bool) -> None:
         sys.stdout.write(json.dumps(result) + "\n")
         return
     for name, value in result.items():
-        shown = "  ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]
+        shown = "  ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType] - whatever a row holds
         sys.stdout.write(f"{name:<28} {shown}\n")

@@ -63,10 +63,11 @@ def read_content(path: Path) -> Content:
         return Content(None, "", False, NEW_FILE_MODE)
     except OSError as error:
         raise _refused(path, error, "Make it readable for this user") from error
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)  # before it is made a file object, which a directory cannot be
+        raise ClientFileError(f"{path} is not a regular file.", remedy="Move it away; it is written again as a file.")
     with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise ClientFileError(f"{path} is not a regular file.", remedy="Move it away; it is written again as a file.")
         try:
             data = file.read(MAX_BYTES + 1)
         except OSError as error:

@@ -106,8 +106,8 @@ def make_templates() -> jinja2.Environment:
     """The templates, escaping on; a name that is not there is a mistake of ours and fails."""
     loader = jinja2.PackageLoader("search_router.console", "templates")
     made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(FORMATS, chart=distribution_chart, text=encodable)  # pyright: ignore[reportUnknownMemberType]
-    made.globals.update(navigation=NAVIGATION, version=__version__, style=STYLE, icon=ICON, login_path=LOGIN, next_try=next_try)  # pyright: ignore[reportUnknownMemberType]
+    made.filters.update(FORMATS, chart=distribution_chart, text=encodable)  # pyright: ignore[reportUnknownMemberType] - jinja2 leaves its tables untyped
+    made.globals.update(navigation=NAVIGATION, version=__version__, style=STYLE, icon=ICON, login_path=LOGIN, next_try=next_try)  # pyright: ignore[reportUnknownMemberType] - jinja2 leaves its tables untyped
     return made
 
 

@@ -71,7 +71,7 @@ async def _look_at(router: Router) -> list[Finding]:
     await router.enrichment.settle()
     fault = router.enrichment.owner.fault
     return [
-        Finding("build", True, f"{build.version} {(build.commit or 'installed package')[:12]} {state}".strip()),
+        Finding("build", True, f"{build.version} {build.commit[:12] if build.commit else 'installed package'} {state}".strip()),
         *(
             Finding(f"expert {e.id}", e.available or not e.enabled or "optional" in e.details, f"{e.reason} {e.version or ''}".strip())
             for e in registry.experts

@@ -19,6 +19,8 @@ Progress = Callable[[str, float, int], Awaitable[None]]
 
 TELL_SECONDS = 0.4
 """How often who waits hears what is being waited for."""
+PARTIAL = "; partial: "
+"""In the reason of an expert's report: behind it stands what it has only looked at in part, and why."""
 UNDERWAY_SHARE = 0.9
 """Of one expert's step: the rest is its answer."""
 
@@ -121,5 +123,5 @@ async def _ask(expert: Expert, call: ExpertCall, seconds: float) -> Reply:
             return reply(ExpertStatus.INTERNAL, f"internal error in the expert: {type(error).__name__}", error=scrub(repr(error)))
     if scope.cancelled_caught or result is None:
         return reply(ExpertStatus.TIMEOUT, f"no answer within {round(seconds * 1000)} ms; a late answer is not used")
-    reason = call.reason if result.partial is None else f"{call.reason}; partial: {result.partial}"
+    reason = call.reason if result.partial is None else f"{call.reason}{PARTIAL}{result.partial}"
     return reply(ExpertStatus.OK if result.hits else ExpertStatus.EMPTY, reason, result)

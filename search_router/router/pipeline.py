@@ -253,12 +253,15 @@ async def _ask(trace: Trace, plan: Plan, look: Look, progress: Progress | None) 
     await _ask_hinted(trace, plan, look, progress)
     if plan.reserve and not any(r.result.hits for r in trace.replies if r.result):
         await _ask_all(trace, plan, plan.reserve, "reserve", progress)
+    noted: dict[str, list[str]] = {}
     for reply in trace.replies:
         if reply.result is not None:
             trace.stages.reports += [
                 StageReport(**facts._replace(stage=f"{reply.call.expert}.{facts.stage}")._asdict()) for facts in reply.result.stages
             ]
-            trace.notes += [f"{reply.call.expert}: {note}" for note in reply.result.notes]
+            for note in reply.result.notes:
+                noted.setdefault(note, []).append(reply.call.expert)
+    trace.notes += [f"{', '.join(experts)}: {note}" for note, experts in noted.items()]  # experts of one index say the same
 
 
 async def _ask_hinted(trace: Trace, plan: Plan, look: Look, progress: Progress | None) -> None:
@@ -406,8 +409,10 @@ async def _nothing(trace: Trace, projects: tuple[Project, ...], cut: Cut) -> Ans
             remedy=MAKE_READABLE if doubtful else "Raise budget.latency_ms if they timed out, else run `search-router doctor`.",
         )
         return trace.answer(Status.FAILED, empty_reason=EmptyReason.ALL_EXPERTS_FAILED, error=error)
-    if failed:
-        trace.notes.append("absence is not proven: " + ", ".join(f"{r.call.expert} {r.status.value}" for r in failed))
+    doubts = [f"{r.call.expert} {r.status.value}" for r in failed]
+    doubts += [f"{r.call.expert} has looked at a part" for r in answered if r.result is not None and r.result.partial is not None]
+    if doubts:
+        trace.notes.append("absence is not proven: " + ", ".join(doubts))
     if trace.dropped:
         trace.notes.append(f"absence is not proven: hits were left out, because their files could not be read ({trace.dropped})")
     if trace.plan is not None and any(e.reason.startswith(ONE_SUFFICES) for e in trace.plan.skipped):

@@ -84,7 +84,7 @@ def _remedy_for(directory: Path) -> str:
 def _not_a_directory(directory: Path) -> Path | None:
     """What stands where the directory, or one above it, should be."""
     for each in (*reversed(directory.parents), directory):
-        if os.path.lexists(each) and not os.path.isdir(each):  # noqa: PTH112  (Path.is_dir raises where a parent cannot be entered)
+        if os.path.lexists(each) and not os.path.isdir(each):  # noqa: PTH112 - Path.is_dir raises where a parent cannot be entered
             return each
     return None
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from search_router.answers import FetchAnswer, OutcomeAnswer, RegistryAnswer
+from search_router.router.fanout import PARTIAL
 from search_router.schema import Answer, Confidence, Evidence, ExpertStatus, Status
+from search_router.wire_text import visible_line
 
+MAX_ECHO = 300
 FAILED = frozenset(ExpertStatus) - {ExpertStatus.OK, ExpertStatus.EMPTY, ExpertStatus.SKIPPED}
 
 
@@ -50,11 +53,11 @@ def _item_block(number: int, item: Evidence, *, snippet: bool = True) -> str:
     trust = f"{item.tier.value}, {item.confidence.value}"
     flags = f" !{' !'.join(item.flags)}" if item.flags else ""
     if item.commit is not None:
-        head = f"{number}. {item.id}  {(item.date or '')[:10]}  {item.subject}"
-        paths = ", ".join(path.replace("\n", "\\n") for path in (item.paths or ())[:5])
+        head = f"{number}. {item.id}  {(item.date or '')[:10]}  {visible_line(item.subject or '')}"
+        paths = ", ".join(visible_line(path) for path in (item.paths or ())[:5])
         more = f" (+{len(item.paths or ()) - 5})" if len(item.paths or ()) > 5 else ""
-        return f"{head}\n   [{trust}] {experts}{flags}" + (f"\n   {item.snippet} · {paths}{more}" if snippet else "")
-    name = f"  {item.kind} {item.symbol}" if item.symbol else ""
+        return f"{head}\n   [{trust}] {experts}{flags}" + (f"\n   {visible_line(item.snippet)} · {paths}{more}" if snippet else "")
+    name = f"  {item.kind} {visible_line(item.symbol)}" if item.symbol else ""
     block = f"{number}. {item.id}{name}{_about(item)}\n   [{trust}] {experts}{flags}"
     if item.confidence is Confidence.LOW and item.nuance:
         block += f" · {item.nuance}"
@@ -71,12 +74,15 @@ def _about(item: Evidence) -> str:
     whose = f"  ({item.library} {item.version})" if item.library else ""
     until = f", until {item.valid_until}" if item.valid_until else ""
     where = f" {item.url}" if item.url else ""
-    return f"  {name}{where}{whose}" + (f"  ({item.status}{until})" if item.status and (item.status != "current" or until) else "")
+    return visible_line(f"  {name}{where}{whose}") + (
+        f"  ({item.status}{until})" if item.status and (item.status != "current" or until) else ""
+    )
 
 
 def _tail_lines(answer: Answer) -> list[str]:
     lines = [f"{e.id} {e.status.value}: {e.reason}" for e in answer.experts if e.status in FAILED]
-    lines += [f"{e.id}: {e.reason}" for e in answer.experts if e.status is ExpertStatus.OK and "partial:" in e.reason]
+    looked = (ExpertStatus.OK, ExpertStatus.EMPTY)
+    lines += [f"{e.id}: partial: {e.reason.partition(PARTIAL)[2]}" for e in answer.experts if e.status in looked and PARTIAL in e.reason]
     if answer.cut.hint:
         lines.append(answer.cut.hint + (f" · cursor {answer.cut.cursor}" if answer.cut.cursor else ""))
     if answer.receipt is not None:
@@ -95,10 +101,15 @@ def render_fetch(answer: FetchAnswer) -> str:
         lines += [f"== {item.id} ({fresh}){flags}", item.text]
         if item.cut:
             lines.append(item.cut)
-    lines += [f"{p.id}: {p.code}: {p.message} {p.remedy}".rstrip() for p in answer.problems]
+    lines += [f"{_short(p.id)}: {p.code}: {p.message} {p.remedy}".rstrip() for p in answer.problems]
     if answer.receipt is not None:
         lines.append(f"receipt {answer.receipt.id}")
     return "\n".join(line for line in lines if line)
+
+
+def _short(text: str) -> str:
+    """What a caller sent, on one line, and never more of it than names it."""
+    return visible_line(text) if len(text) <= MAX_ECHO else f"{visible_line(text[:MAX_ECHO])}… ({len(text)} characters)"
 
 
 def render_outcome(answer: OutcomeAnswer) -> str:

@@ -104,7 +104,8 @@ def _parse_plain(raw: object, model: type[M], what: str, remedy: str) -> M:
         request = model.model_validate_json(json.dumps(readable), strict=True)
     except ValidationError as error:
         found = [_translate(details) for details in error.errors(include_url=False)]
-        problems.extend(p for p in found if p.code != "missing-field" or p.field not in {q.field for q in problems})
+        told = {problem.field.partition(".")[0] for problem in problems}  # a field with a member at fault was left out above
+        problems.extend(p for p in found if p.code != "missing-field" or p.field not in told)
     else:
         if not problems:
             return request

@@ -116,7 +116,7 @@ def _expanded(directory: str) -> Path:
 def _fault(root: Path) -> str | None:
     if not os.path.lexists(root):
         return "it does not exist"
-    if not os.path.isdir(root):  # noqa: PTH112  (Path.is_dir raises where a parent cannot be entered)
+    if not os.path.isdir(root):  # noqa: PTH112 - Path.is_dir raises where a parent cannot be entered
         return "it is not a directory"
     readable = os.access(root, os.R_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
     return None if readable else "no permission to read it"

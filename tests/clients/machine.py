@@ -24,7 +24,7 @@ class Machine:
         return cls(Surroundings(platform, home, project, environ), folder / "state")
 
     def order(self, scope: Scope = Scope.USER, **more: object) -> Order:
-        return Order(**{"scope": scope, "command": COMMAND, "roots": (self.here.project,), **more})  # type: ignore[arg-type]
+        return Order(**{"scope": scope, "command": COMMAND, "roots": (self.here.project,), **more})
 
     def file(self, client: str, scope: Scope = Scope.USER) -> Path:
         found = BY_ID[client]

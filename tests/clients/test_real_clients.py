@@ -61,7 +61,7 @@ async def test_the_server_that_install_wrote_answers(tmp_path: Path, client: str
     (tmp_path / "home").mkdir()
     here = Surroundings("linux", tmp_path / "home", project, {})
     scope = Scope.PROJECT if BY_ID[client].project else Scope.USER
-    path = BY_ID[client].project(here) if BY_ID[client].project else BY_ID[client].user(here)  # type: ignore[misc]
+    path = BY_ID[client].project(here) if BY_ID[client].project else BY_ID[client].user(here)  # type: ignore[misc] - asked for in the same line
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(BEFORE[BY_ID[client].format])
     command = find_command(Running(sys.argv[0], sys.executable, sys.prefix, os.environ))

@@ -213,7 +213,7 @@ def test_a_projects_link_out_of_the_project_is_refused(tmp_path: Path) -> None:
     assert target.read_text() == "{}"
 
 
-def test_links_that_lead_nowhere_pipes_and_huge_files_are_refused(tmp_path: Path) -> None:
+def test_links_that_lead_nowhere_pipes_directories_and_huge_files_are_refused(tmp_path: Path) -> None:
     machine = Machine.make(tmp_path)
     path = machine.file("cursor")
     path.parent.mkdir()
@@ -225,6 +225,10 @@ def test_links_that_lead_nowhere_pipes_and_huge_files_are_refused(tmp_path: Path
     with pytest.raises(ClientFileError, match="not a regular file"):
         install(BY_ID["cursor"], machine.order(), machine.here, machine.state)
     path.unlink()
+    path.mkdir()
+    with pytest.raises(ClientFileError, match="not a regular file"):
+        install(BY_ID["cursor"], machine.order(), machine.here, machine.state)
+    path.rmdir()
     with path.open("wb") as file:
         file.truncate(MAX_BYTES + 1)
     with pytest.raises(ClientFileError, match="larger than 16 MiB"):

@@ -92,7 +92,7 @@ def test_each_mistake_is_said_where_it_stands(tmp_path: Path, more: str, answer:
 
 def test_a_secret_in_the_environment_of_a_child_is_not_shown(tmp_path: Path) -> None:
     loaded = load(tmp_path, 'tool = "t"\ncommand = ["x"]\nenv = { THEIR_API_KEY = "hunter2222" }')
-    assert "hunter2222" not in str(explain(loaded))  # type: ignore[arg-type]
+    assert "hunter2222" not in str(explain(loaded))  # type: ignore[arg-type] - it is Loaded here
 
 
 def test_a_project_file_cannot_bring_a_remote_expert(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ async def served(router: Router, token: str | None = None, *, pages: bool = True
         import uvicorn
 
         server = uvicorn.Server(listener_config(build_http_app(router, http, token), http))
-        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined] - not declared, and looked for by uvicorn
         running = asyncio.create_task(server.serve(sockets=[sock]))
         url = f"http://127.0.0.1:{port}"
         try:

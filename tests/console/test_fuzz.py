@@ -101,8 +101,8 @@ async def test_answers_are_as_the_document_says(tmp_path: Path) -> None:
 
 
 def check_answer(document: dict[str, object], operation: dict[str, object], answer: httpx2.Response) -> None:
-    responses: dict[str, dict[str, dict[str, dict[str, object]]]] = operation["responses"]  # type: ignore[assignment]
+    responses: dict[str, dict[str, dict[str, dict[str, object]]]] = operation["responses"]  # type: ignore[assignment] - an OpenAPI document as JSON
     content = responses[str(answer.status_code)]["content"]
     assert answer.headers["content-type"] in content
-    schema = {**content["application/json"]["schema"], "components": document["components"]}  # type: ignore[dict-item]
+    schema = {**content["application/json"]["schema"], "components": document["components"]}  # type: ignore[dict-item] - an OpenAPI document as JSON
     jsonschema.Draft202012Validator(schema).validate(json.loads(answer.text))

@@ -48,7 +48,7 @@ async def write(directory: Path, key: Path, plan: list[tuple[str, str, Status]],
         ]
         for number, (principal, operation, status) in enumerate(plan):
             answer: Answer = make_answer(1, status=status)
-            context = ReceiptContext(Build(), "1", 1, principal=principal, operation=operation)  # type: ignore[arg-type]
+            context = ReceiptContext(Build(), "1", 1, principal=principal, operation=operation)  # type: ignore[arg-type] - one of the words, from a table
             made = prepare_statement(answer, digest_answer(answer), Digest(*tolerant_digest({})), context, signing)
             ids.append((await stores[number % logs].append(made)).id)
     return ids

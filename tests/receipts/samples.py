@@ -90,7 +90,7 @@ def make_context(**changes: object) -> ReceiptContext:
         "experts": {"grep": ExpertFacts(server_name="ripgrep", server_version="15.2.0", bytes_cut=7)},
         "fusion": FusionFacts(k=60, weights_pm={"symbols": 1000, "grep": 600}, bonuses_pm={"corroboration": 250}),
     }
-    return ReceiptContext(**(facts | changes))  # type: ignore[arg-type]
+    return ReceiptContext(**(facts | changes))  # type: ignore[arg-type] - keywords by name
 
 
 def make_payload(key: SigningKey, answer: Answer | None = None, context: ReceiptContext | None = None) -> PreparedStatement:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from securesystemslib.dsse import Envelope as OtherEnvelope
 from securesystemslib.exceptions import VerificationError
-from securesystemslib.signer import SSlibKey  # pyright: ignore[reportPrivateImportUsage]
+from securesystemslib.signer import SSlibKey  # pyright: ignore[reportPrivateImportUsage] - where its documentation imports it from
 
 from search_router.errors import ReceiptError
 from search_router.receipts.envelope import (

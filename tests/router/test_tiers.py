@@ -13,7 +13,7 @@ def trust(*flags: str, **answers: Hit):
 
 
 def hit(**more: object) -> Hit:
-    return Hit("demo", **{**PLACE, **more})  # type: ignore[arg-type]
+    return Hit("demo", **{**PLACE, **more})
 
 
 def test_two_typed_engines_confirm_a_graph_and_two_names_of_one_engine_do_not() -> None:
@@ -52,7 +52,7 @@ def test_confidence_does_not_follow_the_fused_score() -> None:
     first = fuse({"semantic": [hit()]})[0]
     late = fuse({"semantic": [Hit("demo", "src/b.py", n, n) for n in range(1, 40)] + [hit()]})[-1]
     assert first.score > late.score
-    of = lambda f: judge_trust(f.candidate, CARDS, sub_scores(f.candidate, CARDS, f.score, 1.0), ())  # noqa: E731
+    of = lambda f: judge_trust(f.candidate, CARDS, sub_scores(f.candidate, CARDS, f.score, 1.0), ())  # noqa: E731 - short, and used on the next lines only
     assert of(first).confidence == of(late).confidence
 
 

@@ -30,7 +30,7 @@ def vector_of(text: str) -> list[float]:
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
         pass
 
     def do_POST(self) -> None:

@@ -67,7 +67,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, Chi
     env = home | switched_on("traces", "metrics", "prometheus", "logs")
     env |= {"OTEL_EXPORTER_OTLP_ENDPOINT": UNREACHABLE, "OTEL_BSP_SCHEDULE_DELAY": "50", "SEARCH_ROUTER_TOKEN": TOKEN}
     serve = ["serve", "--transport", "http", "--port", "0", *options]
-    with running(*serve, command=PRODUCT, **env) as child:  # pyright: ignore[reportArgumentType]
+    with running(*serve, command=PRODUCT, **env) as child:  # pyright: ignore[reportArgumentType] - the environment, by keywords
         yield child.url(), child
 
 

@@ -96,13 +96,13 @@ def test_over_http_on_both_sides(tmp_path: Path, collector: Collector) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "tests.telemetry.traced_server"]
-    with running("http", str(port), command=command, **exporting(collector, "other")) as other:  # pyright: ignore[reportArgumentType]
+    with running("http", str(port), command=command, **exporting(collector, "other")) as other:  # pyright: ignore[reportArgumentType] - the environment, by keywords
         while "running on" not in other.lines.get(timeout=30):
             pass
         home = configure(tmp_path, {"transport": "http", "url": f"http://127.0.0.1:{port}/mcp"})
         router = [*PRODUCT, "serve", "--transport", "http", "--port", "0", "--root", str(tmp_path / "work")]
         env = home | exporting(collector, "search-router")
-        with running(command=router, **env) as served:  # pyright: ignore[reportArgumentType]
+        with running(command=router, **env) as served:  # pyright: ignore[reportArgumentType] - the environment, by keywords
             ask(collector, served.url(), **exporting(collector, "client"))
             call, _ = check_one_trace(collector)
             assert (call.attributes["server.address"], call.attributes["server.port"]) == ("127.0.0.1", port)

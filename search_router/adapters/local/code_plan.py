@@ -22,6 +22,7 @@ from typing import Final
 from search_router.adapters.local.code_words import names_in, question_words, words_of
 from search_router.adapters.local.languages import language_of, languages_named
 from search_router.adapters.local.qualified_names import cut_qualified
+from search_router.adapters.local.symbol_lookup import WantedName, read_names
 from search_router.config.schema import CodeSearchConfig
 from search_router.schema import ExpertCall, QueryForm
 
@@ -54,6 +55,7 @@ class SearchPlan:
     Attributes:
         words: index words of the question with their weights.
         names: words of the question that are written like names of definitions.
+        members: names that the question writes behind the name of what holds them: `Session.close`, `geo::Shape#area`.
         required: index words of whole names; only files that have one are found. Empty: no filter.
         hints: paths and file names that the question mentions.
         prefix, languages: the scope; empty: everything.
@@ -67,6 +69,7 @@ class SearchPlan:
 
     words: Mapping[str, float]
     names: tuple[str, ...]
+    members: tuple[WantedName, ...]
     required: frozenset[str]
     hints: tuple[str, ...]
     prefix: str
@@ -99,6 +102,7 @@ def plan_search(call: ExpertCall, config: CodeSearchConfig) -> SearchPlan:
     return SearchPlan(
         words=question_words(question),
         names=names_in(question),
+        members=tuple(each for each in read_names((question,), literal=True) if each.qualifiers),
         required=exact_words(call.sub_query.terms) if call.sub_query.form is QueryForm.SYMBOL else frozenset(),
         hints=file_hints(question),
         prefix=(call.path or "").strip("/"),

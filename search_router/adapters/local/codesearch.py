@@ -22,6 +22,7 @@ from search_router.adapters.local.index_readiness import Readiness, answer_soon,
 from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.named_projects import project_factors
 from search_router.adapters.local.symbol_index import SymbolIndex
+from search_router.adapters.local.symbol_lookup import UNVERIFIED, WantedName, qualified_level
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.adapters.local.vector_index import VectorIndex
 from search_router.config.schema import CodeSearchConfig
@@ -227,13 +228,13 @@ class CodeSearchExpert:
             file = tables[number].get(r.path)
             if file is not None:
                 named = defined[number].get(r.path, (0.0, None))[1]
-                place = named or _telling_definition(file, r.chunk, plan.words)
+                place = named or _telling_definition(file.syntax.definitions, r.chunk, plan.words)
                 found.append(_hit(projects[number].id, file, r, place, exact=named is not None))
         return found
 
     def _notes(self, ready: Readiness) -> tuple[str, ...]:
         notes = [f"{project}: {error}" for project, error in ready.failures.items()]
-        return (*notes, *ready.left_out("are not ranked"), *self._index.notes)
+        return (*notes, *ready.left_out(), *self._index.notes)
 
 
 def _partial(ready: Readiness, behind: list[str]) -> str | None:
@@ -244,11 +245,11 @@ def _partial(ready: Readiness, behind: list[str]) -> str | None:
 
 def _define(table: SymbolTable, plan: SearchPlan, tally: StageTally) -> dict[str, tuple[float, Definition]]:
     """The stage `definitions`: see `_defining`."""
-    if not plan.runs(Stage.DEFINITIONS) or not plan.names:
+    if not plan.runs(Stage.DEFINITIONS) or not (plan.names or plan.members):
         tally.idle(Stage.DEFINITIONS, "the question has no name")
         return {}
     with tally.run(Stage.DEFINITIONS, len(plan.names)) as stage:
-        defined = _defining(table, plan.names)
+        defined = _defining(table, plan.names) | _defining_members(table, plan.members)
         stage.out += len(defined)
     return defined
 
@@ -265,15 +266,34 @@ def _defining(table: SymbolTable, names: tuple[str, ...]) -> dict[str, tuple[flo
     return found
 
 
-def _telling_definition(file: IndexedFile, chunk: Chunk, words: Mapping[str, float]) -> Definition | None:
-    """The definition that begins in a chunk and whose name has most of the question's words; None when no name has any."""
-    best: tuple[float, int, Definition] | None = None
-    for definition in file.syntax.definitions:
-        if chunk.start <= definition.start_line <= chunk.end:
-            told = sum(words.get(word, 0.0) for word in set(words_of(definition.name)))
-            if told > 0 and (best is None or (told, -definition.start_line) > best[:2]):
-                best = told, -definition.start_line, definition
-    return best[2] if best else None
+def _defining_members(table: SymbolTable, members: tuple[WantedName, ...]) -> dict[str, tuple[float, Definition]]:
+    """Files that define a member which the question names together with its holder: 1.0, and that member is the place, not the holder."""
+    found: dict[str, tuple[float, Definition]] = {}
+    for wanted in reversed(members):  # of several in one file the first that was named
+        for each in table.definitions_named(wanted.name):
+            container = tuple(each.definition.container.split(".")) if each.definition.container else ()
+            if qualified_level(wanted.qualifiers, container, each.facts.parts) < UNVERIFIED:
+                found[each.file.path] = 1.0, each.definition
+    return found
+
+
+def _telling_definition(definitions: Sequence[Definition], chunk: Chunk, words: Mapping[str, float]) -> Definition | None:
+    """The definition that a file's hit points at; None for the chunk as it is.
+
+    The one whose name has most of the question's words, among those that begin in the chunk. One elsewhere in the file is better when
+    its name has more of them, and at least half; one of a single line is only worth more than the text around it when it has half.
+    """
+    asked = sum(words.values())
+    best: tuple[float, bool, int, Definition] | None = None
+    for definition in definitions:
+        told = sum(words.get(word, 0.0) for word in set(words_of(definition.name)))
+        here = chunk.start <= definition.start_line <= chunk.end
+        short = definition.start_line == definition.end_line
+        if told <= 0 or (2 * told < asked and (short or not here)):
+            continue
+        if best is None or (told, here, -definition.start_line) > best[:3]:
+            best = told, here, -definition.start_line, definition
+    return best[3] if best else None
 
 
 def _hit(project: str, file: IndexedFile, ranked: RankedFile, definition: Definition | None, *, exact: bool) -> Hit:

@@ -167,9 +167,9 @@ def _node(root: Path) -> Iterator[Library]:
             data = json.loads(_read(folder / "package.json") or "{}")
         except (ValueError, RecursionError):
             continue
-        if isinstance(data, dict) and data.get("version"):  # pyright: ignore[reportUnknownMemberType]
+        if isinstance(data, dict) and data.get("version"):  # pyright: ignore[reportUnknownMemberType] - any JSON, looked at here
             name = folder.relative_to(modules).as_posix()
-            yield Library("npm", name, str(data["version"]), folder, frozenset({name.lower(), name.rpartition("/")[2].lower()}))  # pyright: ignore[reportUnknownArgumentType]
+            yield Library("npm", name, str(data["version"]), folder, frozenset({name.lower(), name.rpartition("/")[2].lower()}))  # pyright: ignore[reportUnknownArgumentType] - any JSON, looked at here
 
 
 def _node_library(library: Library) -> Iterator[Entry]:

@@ -52,7 +52,7 @@ class _Reading:
 class GrepExpert:
     """Searches live files. Holds nothing between calls but the choice of its engine, and which words were on very many lines."""
 
-    def __init__(self, id: str, config: GrepConfig, *, engine: EngineChoice = "auto") -> None:  # noqa: A002
+    def __init__(self, id: str, config: GrepConfig, *, engine: EngineChoice = "auto") -> None:  # noqa: A002 - the card calls it id
         self._config = config
         self._choice: EngineChoice = engine
         self._engine: Engine | None = None
@@ -132,7 +132,7 @@ class GrepExpert:
         async def read(target: Target) -> RunReport | None:
             run, project = runs[target.project.id], target.project.id
             for named in (False, True):
-                if paths := [path for id, path in files if id == project and ((id, path) in census.named) is named]:  # noqa: A001
+                if paths := [path for id, path in files if id == project and ((id, path) in census.named) is named]:  # noqa: A001 - the card calls it id
                     await run.read(paths, reading.tally, named=named)
             return reading.reports.get(project)
 

@@ -112,15 +112,19 @@ class Readiness:
             said.append(f"not searched: {', '.join(sorted(failures))}")
         return "; ".join(said) or None
 
-    def left_out(self, lack: str) -> list[str]:
-        """For each project one sentence on the files that are not indexed, by reason; `lack` says what that means for the caller."""
+    def left_out(self) -> list[str]:
+        """For each project one sentence on the files that are not indexed, by reason.
+
+        A symbolic link is no loss: its target is indexed under its own name, or is none of the project's.
+        """
         said: list[str] = []
         for project, report in self.reports.items():
-            if left := report.left_out:
+            if left := [each for each in report.left_out if each.reason != "symlink"]:
                 reasons = Counter(each.reason for each in left)
                 counted = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
                 named = ", ".join(each.path for each in left[:_NAMED_FILES] if each.path)
-                said.append(f"{project}: {len(left)} files {lack} ({counted}): {named}{' …' if len(left) > _NAMED_FILES else ''}")
+                files = "1 file is" if len(left) == 1 else f"{len(left)} files are"
+                said.append(f"{project}: {files} not indexed ({counted}): {named}{' …' if len(left) > _NAMED_FILES else ''}")
         return sorted(said)
 
 

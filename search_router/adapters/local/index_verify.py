@@ -70,7 +70,7 @@ async def verify_index(
         named = [(entry.path, text_language(entry.path)) for entry in own]
         wanted = [WantedFile(path, language) for path, language in named if language is not None]
         if sample is not None and sample < len(wanted):
-            wanted = random.Random(seed).sample(wanted, sample)  # noqa: S311 which files are looked at is no secret
+            wanted = random.Random(seed).sample(wanted, sample)  # noqa: S311 - which files are looked at is no secret
         count, different = await _compare(project, wanted, store, max_bytes)
         compared += count
         wrong |= {key: f"{project.id}: {path}" for key, path in different.items() if key not in damaged}

@@ -71,7 +71,7 @@ def _parse(block: str, mark: str) -> tuple[Mapping[object, object] | None, str |
     except (yaml.YAMLError, tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
         return None, f"front matter: {str(error).splitlines()[0][:120]}"
     if isinstance(value, dict):
-        return {**value}, None  # pyright: ignore[reportUnknownArgumentType] - looked at in _flatten
+        return {**value}, None
     return None, None
 
 
@@ -79,7 +79,7 @@ def _flatten(values: Mapping[object, object]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for name, value in list(values.items())[:MAX_VALUES]:
         if isinstance(value, dict):  # [extra] in TOML, params: in YAML
-            inner: dict[object, object] = {**value}  # pyright: ignore[reportUnknownArgumentType]
+            inner: dict[object, object] = {**value}
             for key, each in list(inner.items())[:MAX_VALUES]:
                 found.setdefault(_key(str(key)), tuple(_strings(each)))
         else:
@@ -93,7 +93,7 @@ _SHORT_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
 
 def _strings(value: object) -> Iterable[str]:
     if isinstance(value, list):
-        several: list[object] = [*value]  # pyright: ignore[reportUnknownArgumentType]
+        several: list[object] = [*value]
         found = [_string(each) for each in several[:MAX_VALUES] if not isinstance(each, (dict, list))]
     else:
         found = [] if isinstance(value, dict) else [_string(value)]

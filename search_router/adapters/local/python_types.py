@@ -81,7 +81,7 @@ class PythonTypesExpert:
 
     def __init__(
         self,
-        id: str,  # noqa: A002 the word of the card
+        id: str,  # noqa: A002 - the word of the card
         config: PythonTypesConfig,
         cache_dir: Path,
         index: SymbolIndex,
@@ -205,7 +205,7 @@ def find_work(project: Project, table: SymbolTable, wanted: WantedName, space: S
 def _jobs_of(work: _Work, beside: tuple[str, ...]) -> list[FileJob]:
     """One job a file, with real paths, because jedi's are. Blocks."""
     root = os.path.realpath(work.project.root)
-    targets = tuple((os.path.join(root, t.file.path), t.definition.start_line, t.definition.end_line) for t in work.targets)  # noqa: PTH118
+    targets = tuple((os.path.join(root, t.file.path), t.definition.start_line, t.definition.end_line) for t in work.targets)  # noqa: PTH118 - hundreds a request: building a Path costs more than the call
     others = tuple(path for path in map(os.path.realpath, beside) if path != root)
     return [FileJob(root, others, f.file.path, work.name, tuple(line for line, _ in f.uses), targets) for f in work.files]
 

@@ -68,7 +68,7 @@ class ScipExpert:
         index: the shared symbol index: it knows which files the work tree lists, and the definition around a line.
     """
 
-    def __init__(self, id: str, config: ScipConfig, cache_dir: Path, index: SymbolIndex) -> None:  # noqa: A002 the word of the card
+    def __init__(self, id: str, config: ScipConfig, cache_dir: Path, index: SymbolIndex) -> None:  # noqa: A002 - the word of the card
         self._config = config
         self._cache_dir = cache_dir
         self._index = index

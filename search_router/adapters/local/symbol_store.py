@@ -133,7 +133,7 @@ class DerivedStore:
                     part = blobs[start : start + _AT_ONCE]
                     marks = ",".join("?" * len(part))
                     rows = connection.execute(
-                        f"SELECT blob, content_hash, payload FROM derived WHERE kind = ? AND version = ? AND blob IN ({marks})",  # noqa: S608 only question marks
+                        f"SELECT blob, content_hash, payload FROM derived WHERE kind = ? AND version = ? AND blob IN ({marks})",  # noqa: S608 - only question marks
                         (kind, version, *part),
                     )
                     found.update({DerivedKey(kind, b.hex(), version): Derived(h.hex(), p) for b, h, p in rows})

@@ -37,7 +37,7 @@ class SymbolsExpert:
         cache_dir: where extractions are kept between processes; never a directory of a searched project.
     """
 
-    def __init__(self, id: str, config: SymbolsConfig, cache_dir: Path, index: SymbolIndex | None = None) -> None:  # noqa: A002 the word of the card
+    def __init__(self, id: str, config: SymbolsConfig, cache_dir: Path, index: SymbolIndex | None = None) -> None:  # noqa: A002 - the word of the card
         self._config = config
         self._index = index or SymbolIndex(DerivedStore(cache_dir), max_file_bytes=config.max_file_bytes, workers=config.workers)
         self._card = embedded_card(id, config)
@@ -84,7 +84,7 @@ class SymbolsExpert:
         if call.language is not None and not languages_named(call.language) <= SYNTAX_LANGUAGES:
             notes.append(f"symbols reads no {call.language}")
         notes += [f"{project}: {error}" for project, error in failures.items()]
-        notes += ready.left_out("have no symbols")
+        notes += ready.left_out()
         return ExpertResult(
             hits=tuple(hits[: call.limit]),
             partial=ready.partial(),

@@ -145,7 +145,7 @@ class TreeWatch:
         When it is begun `again`, it refreshes once soon for what happened between the two watches.
         """
         # Only a server that watches needs it. One of its annotations names an optional package.
-        from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+        from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType] - an annotation names an optional package
 
         changes = awatch(
             *paths,

@@ -21,7 +21,7 @@ def _raised_by_milvus() -> tuple[type[BaseException], ...]:
     """What pymilvus and gRPC raise, where they have been imported at all."""
     milvus, grpc = sys.modules.get("pymilvus.exceptions"), sys.modules.get("grpc")
     found: list[type[BaseException]] = [getattr(milvus, "MilvusException")] if milvus else []  # noqa: B009 - it has no types
-    return (ValueError, *found, *([getattr(grpc, "RpcError")] if grpc else []))  # noqa: B009
+    return (ValueError, *found, *([getattr(grpc, "RpcError")] if grpc else []))  # noqa: B009 - it has no types
 
 
 @contextlib.contextmanager

@@ -172,7 +172,7 @@ def _unpacked(key: str, stored_us: int, receipt_id: str, packed: bytes) -> Cache
     try:
         head, _, answer = zlib.decompress(packed).partition(b"\n")
         known: dict[str, Any] = json.loads(head)
-        stamps: tuple[FileStamp, ...] = tuple(tuple(stamp) for stamp in known["stamps"])  # pyright: ignore[reportAssignmentType]
+        stamps: tuple[FileStamp, ...] = tuple(tuple(stamp) for stamp in known["stamps"])
         return CachedAnswer(key, stored_us, receipt_id, known["fingerprint"], known["worlds"], stamps, Answer.model_validate_json(answer))
     except (zlib.error, ValueError, KeyError, TypeError):
         return None

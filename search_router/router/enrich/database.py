@@ -244,9 +244,9 @@ def cut_back(database: sqlite3.Connection, now_us: int, retention: Sequence[Keep
     for keep in retention:
         table, order = keep.table, keep.order
         gone += database.execute(f"DELETE FROM {table} WHERE {order} < ?", (now_us - keep.days * DAY_US,)).rowcount  # noqa: S608 - constants
-        bound = database.execute(f"SELECT {order} FROM {table} ORDER BY {order} DESC LIMIT 1 OFFSET ?", (keep.rows,)).fetchone()  # noqa: S608
+        bound = database.execute(f"SELECT {order} FROM {table} ORDER BY {order} DESC LIMIT 1 OFFSET ?", (keep.rows,)).fetchone()  # noqa: S608 - constants
         if bound is not None:
-            gone += database.execute(f"DELETE FROM {table} WHERE {order} <= ?", bound).rowcount  # noqa: S608
+            gone += database.execute(f"DELETE FROM {table} WHERE {order} <= ?", bound).rowcount  # noqa: S608 - constants
     return gone
 
 

@@ -77,7 +77,7 @@ class Event:
 HINTED: Final = "; hinted "
 """In the `cache` of a request, before the experts that a hint made needless to ask."""
 _COLUMNS: Final = ", ".join(field.name for field in fields(Event))
-_INSERT: Final = f"INSERT OR IGNORE INTO tool_benchmark_events ({_COLUMNS}) VALUES ({', '.join('?' * len(fields(Event)))})"  # noqa: S608
+_INSERT: Final = f"INSERT OR IGNORE INTO tool_benchmark_events ({_COLUMNS}) VALUES ({', '.join('?' * len(fields(Event)))})"  # noqa: S608 - constants
 
 
 def events_of(

@@ -68,7 +68,7 @@ def make_repository(root: Path, files: Mapping[str, str | bytes] | None = None, 
     return root
 
 
-def as_project(root: Path, kind: Kind = "git", id: str = "p") -> Project:  # noqa: A002
+def as_project(root: Path, kind: Kind = "git", id: str = "p") -> Project:  # noqa: A002 - the project calls it id
     return Project(id, root, kind)
 
 

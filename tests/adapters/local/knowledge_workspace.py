@@ -31,7 +31,7 @@ def write(root: Path, files: Mapping[str, str | bytes]) -> Project:
 
 @asynccontextmanager
 async def expert_over(folder: Path, config: KnowledgeConfig | None = None, **more: object) -> AsyncGenerator[KnowledgeExpert]:
-    expert = KnowledgeExpert("knowledge", config or default_config(), folder / "cache", today=lambda: TODAY, **more)  # type: ignore[arg-type]
+    expert = KnowledgeExpert("knowledge", config or default_config(), folder / "cache", today=lambda: TODAY, **more)  # type: ignore[arg-type] - keywords by name
     try:
         yield expert
     finally:

@@ -1,5 +1,5 @@
 """What the callgraph expert answers: real files of several languages, with decoys that a text search would fall for."""
-# ruff: noqa: E501 the sample files stand on one line each
+# ruff: noqa: E501 - the sample files stand on one line each
 
 from __future__ import annotations
 

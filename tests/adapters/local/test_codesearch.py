@@ -103,6 +103,27 @@ async def test_a_name_is_answered_only_by_files_that_have_the_whole_name(expert:
     assert "net/pool.py" in paths(await expert.search(ask(project, "cookie jar")))
 
 
+async def test_a_member_named_with_its_holder_is_the_place_and_not_the_holder(expert: CodeSearchExpert, project: Project) -> None:
+    for asked in ("Backoff.wait", "net.retry.Backoff.wait", "what does Backoff::wait return"):
+        best = (await expert.search(ask(project, asked))).hits[0]
+        assert (best.path, best.symbol, best.is_definition) == ("net/retry.py", "Backoff.wait", True), asked
+    assert (await expert.search(ask(project, "Backoff.stop"))).hits[0].symbol == "Backoff"
+
+
+async def test_a_hit_points_at_the_definition_that_the_question_tells_of_wherever_it_is_in_its_file(
+    expert: CodeSearchExpert, project: Project
+) -> None:
+    padding = "".join(f"    # the frame of a socket, the reader of its header, part {n}\n" for n in range(60))
+    frames = f"READ_HEADER = 1\nREAD_PAYLOAD = 2\n{padding}\n\nclass SocketFrameReader:\n    def feed(self, data):\n        return data\n"
+    write_files(project.root, {"net/frames.py": frames})
+    best = (await expert.search(ask(project, "the class that reads frames from a socket"))).hits[0]
+    assert (best.path, best.symbol) == ("net/frames.py", "SocketFrameReader")
+    short = next(h for h in (await expert.search(ask(project, "header part numbers"))).hits if h.path == "net/frames.py")
+    assert short.end_line and short.start_line and short.end_line - short.start_line > 3, (
+        "one constant is not what a whole text is found for"
+    )
+
+
 async def test_the_scope_is_kept(expert: CodeSearchExpert, project: Project) -> None:
     assert set(paths(await expert.search(ask(project, "retry request", path="net")))) == {"net/retry.py"}
     assert paths(await expert.search(ask(project, "retry request", path="ne"))) == []

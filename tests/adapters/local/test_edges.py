@@ -1,5 +1,5 @@
 """Calls with receivers, base types, bindings and returns of a file; and the bytes that they are kept as."""
-# ruff: noqa: E501 the sample files stand on one line each
+# ruff: noqa: E501 - the sample files stand on one line each
 
 from __future__ import annotations
 

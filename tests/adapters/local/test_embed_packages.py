@@ -59,8 +59,8 @@ def test_wordllama_runs_offline_from_its_wheel() -> None:
 
 @pytest.mark.skipif(is_missing("model2vec"), reason="model2vec is not installed")
 def test_a_model2vec_folder_is_loaded(tmp_path: Path) -> None:
-    from model2vec import StaticModel  # pyright: ignore[reportMissingImports]
-    from tokenizers import Tokenizer, models, pre_tokenizers  # pyright: ignore[reportMissingImports]
+    from model2vec import StaticModel  # pyright: ignore[reportMissingImports] - an extra
+    from tokenizers import Tokenizer, models, pre_tokenizers  # pyright: ignore[reportMissingImports] - an extra
 
     tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "[PAD]": 1, "cookie": 2, "jar": 3}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()

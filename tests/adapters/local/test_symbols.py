@@ -259,7 +259,7 @@ async def test_files_that_have_no_symbols_are_counted_in_a_note(expert: SymbolsE
     (projects[0].root / "blob.py").write_bytes(b"a\0b")
     result = await expert.search(ask(projects, QueryForm.SYMBOL, "absent"))
     assert result.hits == ()
-    assert result.notes == ("shop: 2 files have no symbols (1 binary, 1 larger than 65536 bytes): blob.py, huge.py",)
+    assert result.notes == ("shop: 2 files are not indexed (1 binary, 1 larger than 65536 bytes): blob.py, huge.py",)
 
 
 async def test_the_order_is_the_same_in_a_fresh_process_and_after_edits(tmp_path: Path, projects: tuple[Project, ...]) -> None:

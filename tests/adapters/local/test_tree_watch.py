@@ -111,7 +111,7 @@ async def test_what_is_ignored_stops_waking_the_index(project: Project) -> None:
         (project.root / "noise.log").write_text(f"{number}\n")
     (project.root / "a.py").write_text("x = 1\n")
     await until(lambda: refreshed == 2)
-    watched = watch._watched[project.root]  # pyright: ignore[reportPrivateUsage]
+    watched = watch._watched[project.root]
     assert watched.foreign == {str(project.root / "noise.log")}
     await watch.aclose()
     watch.follow(project, (), ("a.py",))  # a closed watch follows nothing

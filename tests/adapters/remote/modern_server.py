@@ -56,7 +56,7 @@ def answer(message, headers=None):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format, *args):  # noqa: A002
+    def log_message(self, format, *args):  # noqa: A002 - its name in the base class
         pass
 
     def do_POST(self):

@@ -36,7 +36,7 @@ def answer(message):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format, *args):  # noqa: A002
+    def log_message(self, format, *args):  # noqa: A002 - its name in the base class
         pass
 
     def do_POST(self):

@@ -83,7 +83,7 @@ async def test_index_files_decide_between_missing_stale_and_fresh(tmp_path: Path
 class Service(http.server.BaseHTTPRequestHandler):
     seen: list[Any] = []  # noqa: RUF012 - one server a test
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
         pass
 
     def do_POST(self) -> None:

@@ -18,7 +18,7 @@ ROOT = Path("/srv/work")
 
 
 def filled(template: object, **call: object) -> object:
-    return fill(template, values_of(call_for(ROOT, **call), project_at(ROOT)))  # type: ignore[arg-type]
+    return fill(template, values_of(call_for(ROOT, **call), project_at(ROOT)))  # type: ignore[arg-type] - keywords by name
 
 
 def test_a_whole_placeholder_has_its_own_type_and_a_part_is_text() -> None:

@@ -28,7 +28,7 @@ class Desk:
         self.root = root
         self.now = 0.0
         self.watch = CorpusWatch(lambda: self.now)
-        self.projects = ((Project("p", root, kind), ()),)  # type: ignore[arg-type]
+        self.projects = ((Project("p", root, kind), ()),)  # type: ignore[arg-type] - kind is one of the two words
 
     async def fingerprint(self) -> str | None:
         """As it is now, by whatever is cheapest."""

@@ -165,11 +165,11 @@ async def test_outcomes_become_a_new_version_that_says_where_it_came_from(tmp_pa
     (read,) = found.logged.ranges
 
     with pytest.raises(TunedFileError, match="worse on the fixtures"):
-        tuner(loaded).write(found, check(0.7, 0.69))  # pyright: ignore[reportArgumentType]
+        tuner(loaded).write(found, check(0.7, 0.69))  # pyright: ignore[reportArgumentType] - a check by hand
     with pytest.raises(TunedFileError, match="not built here"):
         tuner(loaded).write(found, lambda user, tuned, classes: None)
     assert not found.file.place.exists()
-    written = tuner(loaded).write(found, check(0.7, 0.71), in_place=True)  # pyright: ignore[reportArgumentType]
+    written = tuner(loaded).write(found, check(0.7, 0.71), in_place=True)  # pyright: ignore[reportArgumentType] - a check by hand
 
     text = written.place.read_text()
     assert f"log {read.log}, receipts 1 to {read.size}, root {read.root}" in text and "2026-11-30" in text and "0.7100 after" in text
