@@ -19,6 +19,7 @@ HINTED: Final = "hinted"
 SCOPED: Final = "scoped"
 KS: Final = (20, 40, 60, 80, 100)
 ALONE: Final = " alone"
+PATIENT_MS: Final = 60_000
 
 
 class RunArm(NamedTuple):
@@ -48,6 +49,12 @@ def known_arms(config: Config) -> dict[str, RunArm]:
     ]
     arms += [RunArm(f"k={k}", (f"fusion.k={k}",)) for k in KS]
     return {arm.name: arm for arm in arms}
+
+
+def patient_flags(config: Config) -> tuple[str, ...]:
+    """Deadlines that nobody meets: a minute an expert, ten the request."""
+    caps = (f"experts.{name}.cap_ms={PATIENT_MS}" for name, expert in config.experts.items() if expert.enabled)
+    return (f"budget.latency_ms={10 * PATIENT_MS}", *caps)
 
 
 def _flat_priors(config: Config) -> list[str]:

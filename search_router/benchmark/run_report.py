@@ -66,7 +66,7 @@ def _place_line(place: Mapping[str, Any]) -> str:
     code, machine = place["code"], place["machine"]
     commit = f"{(code['commit'] or 'no checkout')[:12]} {code['branch'] or ''}{' with changes' if code['dirty'] else ''}"
     suite = f"suite {place['suite']['name']} {place['suite']['version']} ({place['suite']['manifest']})"
-    config = f"{place['config']['version']} {place['config']['hash'][:12]}"
+    config = f"{place['config']['version']} {place['config']['hash'][:12]}{' with patience' if place['patient'] else ''}"
     machine_said = f"{machine['processor']}, {machine['cpus']} CPUs, load {machine['load_1m']}"
     return escape(f"{place['started']} · {commit} · {config} · {suite} · {machine_said} · Python {place['python']}")
 
@@ -153,7 +153,10 @@ def _arms(summary: Mapping[str, Any], plots: Mapping[str, Plot]) -> list[str]:
         ]
         for name, arm in arms.items()
     ]
-    return ["<h2>Arms</h2>", _figure(plots, "arms"), _figure(plots, "k"), _table(("NDCG@10", "all", *CLASSES, "F1", "p50", "p95"), rows)]
+    missing: Sequence[str] = summary["not_in_time"]
+    said = f"<p>Not asked, for want of time: {escape(', '.join(missing))}.</p>" if missing else ""
+    table = _table(("NDCG@10", "all", *CLASSES, "F1", "p50", "p95"), rows)
+    return ["<h2>Arms</h2>", _figure(plots, "arms"), _figure(plots, "k"), table, said]
 
 
 def _misses(rows: Sequence[Row], texts: Mapping[str, str]) -> str:
