@@ -124,7 +124,7 @@ def test_a_deleted_receipt_fails(copies: Path) -> None:
     assert "28 of 29" in reasons[0]
 
 
-@pytest.mark.parametrize(("factor", "gates"), [(1.05, []), (1.15, ["p95"]), (1.25, ["p95", "p99"])])
+@pytest.mark.parametrize(("factor", "gates"), [(1.05, []), (1.2, ["p95"]), (1.25, ["p95", "p99"])])
 def test_added_latency_fails_beyond_the_limits(copies: Path, factor: float, gates: list[str]) -> None:
     change_rows(copies / "second", lambda row: row | {"ms": [ms * factor for ms in row["ms"]]})
     reasons = compare_runs(copies / "first", copies / "second").reasons
