@@ -199,29 +199,49 @@ def bench_tokens(
 
 
 @bench.command("peers")
-@data_options
+@click.option("--suite", help="`fixtures`, or a suite's folder: each question in its own project; in place of the three data options.")
+@click.option("--built", type=click.Path(path_type=Path, file_okay=False), help="Where the suite's code is, or will be.")
+@click.option("--count", type=click.IntRange(1), help="Only so many questions of the suite, drawn evenly by class and half.")
+@click.option("--questions", type=FILE, help="JSON lines of questions with known targets.")
+@click.option("--repositories", type=FILE, help="JSON list of {name, language, root}.")
+@click.option("--checkouts", type=FOLDER, help="Folder with a checkout a repository, by name.")
+@click.option("--only", "--repos", multiple=True, metavar="NAME[,NAME]", callback=_split_names, help="Only these repositories; repeatable.")
 @click.option("--semble-python", type=FILE, help="Interpreter of an environment with semble.")
 @click.option("--semble-model", type=FOLDER, help="A model2vec folder. Without one, semble runs without vectors, and the table says so.")
+@click.option("--chunkhound", type=FILE, help="A chunkhound to compare with; it runs without an embedder.")
 @click.option("--rg", help="A ripgrep to compare with.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep figures, page and plot (SVG and PNG) here.")
 @set_option
 @json_option
 def bench_peers(
-    questions: Path,
-    repositories: Path,
-    checkouts: Path,
+    suite: str | None,
+    built: Path | None,
+    count: int | None,
+    questions: Path | None,
+    repositories: Path | None,
+    checkouts: Path | None,
     only: Sequence[str],
     semble_python: Path | None,
     semble_model: Path | None,
+    chunkhound: Path | None,
     rg: str | None,
+    out: Path | None,
     flags: Sequence[str],
     as_json: bool,
 ) -> None:
     """Ourselves beside other engines: index time, query latency and NDCG@10 on the same questions, in one run."""
-    from search_router.benchmark import peers, quality
+    from search_router.benchmark import peers, quality, suite_data
     from search_router.benchmark.report import write_json
 
-    data = quality.Data(questions, repositories, checkouts, tuple(only))
-    result = run_blocking(lambda: peers.run(data, semble_python=semble_python, semble_model=semble_model, rg=rg, flags=flags))
+    data: peers.Questions
+    if suite is not None:
+        data = suite_data.SuiteData(suite, built, tuple(only), count)
+    elif questions is not None and repositories is not None and checkouts is not None:
+        data = quality.Data(questions, repositories, checkouts, tuple(only))
+    else:
+        raise click.UsageError("Name a --suite, or all of --questions, --repositories and --checkouts.")
+    others = peers.Others(semble_python, semble_model, rg, chunkhound)
+    result = run_blocking(lambda: peers.run(data, others, flags=flags, out=out))
     write_json(result) if as_json else peers.print_systems(result)
 
 
@@ -230,9 +250,12 @@ def bench_peers(
 @click.option("--lines", default="10000,100000", show_default=True, metavar="N,N", help="Sizes of the corpora.")
 @click.option("--saves", type=click.IntRange(0, 1000), default=30, show_default=True, help="Saved files, a question after each.")
 @click.option("--switched", type=click.IntRange(0, 100_000), default=500, show_default=True, help="Files that the other branch changes.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep figures, page, plots and benchmark events here.")
 @set_option
 @json_option
-def bench_index(roots: Sequence[Path], lines: str, saves: int, switched: int, flags: Sequence[str], as_json: bool) -> None:
+def bench_index(
+    roots: Sequence[Path], lines: str, saves: int, switched: int, out: Path | None, flags: Sequence[str], as_json: bool
+) -> None:
     """Build speed, memory, disk and latency of a server by size of the repository, and what saves and branch switches cost."""
     from search_router.benchmark import index_growth
     from search_router.benchmark.report import write_json
@@ -240,7 +263,7 @@ def bench_index(roots: Sequence[Path], lines: str, saves: int, switched: int, fl
     sizes = [int(size) for size in lines.split(",") if size.strip().isdecimal()]
     if len(sizes) != len(lines.split(",")):
         raise click.BadParameter(f"{lines!r} is not a list of numbers such as 10000,100000.", param_hint="--lines")
-    result = run_blocking(lambda: index_growth.run(roots, sizes, flags, saves=saves, switched=switched))
+    result = run_blocking(lambda: index_growth.run(roots, sizes, flags, saves=saves, switched=switched, out=out))
     write_json(result) if as_json else index_growth.print_sizes(result)
 
 

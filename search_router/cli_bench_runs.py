@@ -87,6 +87,9 @@ def agreement_of_fixtures(suite: str, as_json: bool) -> None:
 @click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True, help="How often every question is asked.")
 @click.option("--cold", type=click.IntRange(0, 100), default=6, show_default=True, help="Questions asked of a router that was just opened.")
 @click.option("--only", multiple=True, metavar="PREFIX", help="Only questions whose id begins so; repeatable.")
+@click.option("--questions", type=click.IntRange(1), metavar="N", help="Only N scored questions, drawn evenly by class and half.")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Begin no further arm that would probably end later.")
+@click.option("--patient", is_flag=True, help="A minute for every expert: ranking as on a quiet machine; times say nothing then.")
 @click.option("--cache", is_flag=True, help="Let answers come from the cache and hints leave experts out. Off, so that all is measured.")
 @click.option("--set", "flags", multiple=True, metavar="KEY=VALUE", help="Override one configuration value in every arm.")
 @json_option
@@ -100,6 +103,9 @@ def run_benchmark(
     rounds: int,
     cold: int,
     only: Sequence[str],
+    questions: int | None,
+    minutes: float | None,
+    patient: bool,
     cache: bool,
     flags: Sequence[str],
     as_json: bool,
@@ -109,7 +115,20 @@ def run_benchmark(
     from search_router.benchmark.report import write_json
 
     options = fixture_run.RunOptions(
-        suite, out, run_name, config_file, tuple(arms), tuple(flags), rounds=rounds, cold=cold, built=built, only=tuple(only), cache=cache
+        suite=suite,
+        out=out,
+        run_name=run_name,
+        config_file=config_file,
+        arms=tuple(arms),
+        flags=tuple(flags),
+        rounds=rounds,
+        cold=cold,
+        built=built,
+        only=tuple(only),
+        questions=questions,
+        minutes=minutes,
+        patient=patient,
+        cache=cache,
     )
     folder, summary = run_blocking(lambda: fixture_run.run_suite(options))
     write_json({"folder": str(folder), **summary}) if as_json else fixture_run.print_summary(folder, summary)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import sys
 import tarfile
+import tempfile
+import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+import anyio
+
+from search_router.adapters.process import run_command
 from search_router.benchmark.fixture_manifest import Archive
 from search_router.benchmark.questions import UnusableData
+from search_router.errors import ExpertError
 
-FETCH_SECONDS: Final = 300.0
+Clients = Mapping[str, Sequence[str]]
+CLIENTS: Final[Clients] = {"pypi": (sys.executable,), "npm": ("npm",)}
+"""What is run for each registry."""
+FETCH_SECONDS: Final = 180.0
+"""For one archive, pip's isolated build environment included."""
+ALL_SECONDS: Final = 1800.0
+SOCKET_SECONDS: Final = 20
+OUTPUT_KEPT: Final = 1 << 20
 MAX_ARCHIVE_BYTES: Final = 32 << 20
 MAX_FILE_BYTES: Final = 4 << 20
 MAX_MEMBERS: Final = 20_000
@@ -23,45 +35,87 @@ MAX_UNPACKED_BYTES: Final = 256 << 20
 ERROR_KEPT: Final = 800
 
 
-def fetch_archive(archive: Archive, into: Path) -> Path:
-    """The archive's file in a folder, fetched when it is not there yet, and of the manifest's hash.
-
-    pip has to run a source archive's build back end to learn its metadata: that is code of the package. Nothing else of it is run.
+def fetch_archives(archives: Sequence[Archive], into: Path, clients: Clients = CLIENTS, seconds: float = ALL_SECONDS) -> None:
+    """Every archive into one folder, one after the other, within `seconds` in all; what is there already is only checked.
 
     Raises:
-        UnusableData: the client failed, or the file is another one than the manifest's.
+        UnusableData: naming every archive that could not be had, and why.
+    """
+    deadline = time.monotonic() + seconds
+    faults: list[str] = []
+    for archive in archives:
+        left = deadline - time.monotonic()
+        try:
+            fetch_archive(archive, into, clients, min(FETCH_SECONDS, max(left, 0.0)))
+        except UnusableData as error:
+            faults.append(str(error))
+    if faults:
+        raise UnusableData(
+            f"{len(faults)} of {len(archives)} archives could not be had: {' '.join(faults)}",
+            remedy="It needs pip, npm and their registries; what was fetched is kept, so run it again.",
+        )
+
+
+def fetch_archive(archive: Archive, into: Path, clients: Clients = CLIENTS, seconds: float = FETCH_SECONDS) -> Path:
+    """The archive's file in a folder, fetched when it is not there yet, and of the manifest's hash.
+
+    It comes into the folder only when it is whole and the right one. pip checks the hash too, before it runs a source archive's build back
+    end to learn its metadata: that is code of the package. Nothing else of it is run.
+
+    Raises:
+        UnusableData: the client failed or was not done in time, or the file is another one than the manifest's.
     """
     path = into / archive.file
-    if not path.is_file():
-        into.mkdir(parents=True, exist_ok=True)
-        _run_client(archive, into)
-    if not path.is_file():
-        raise UnusableData(
-            f"{archive.name} {archive.version} came as another file than {archive.file}.", remedy="See the suite's manifest."
-        )
+    if path.is_file():
+        _check(archive, path)
+        return path
+    into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=into, prefix=".fetching-") as name:
+        fetched = Path(name) / archive.file
+        anyio.run(_run_client, archive, Path(name), clients, seconds)
+        if not fetched.is_file():
+            raise UnusableData(
+                f"{archive.name} {archive.version} came as another file than {archive.file}.", remedy="See the suite's manifest."
+            )
+        _check(archive, fetched)
+        fetched.replace(path)
+    return path
+
+
+def _check(archive: Archive, path: Path) -> None:
     if path.stat().st_size > MAX_ARCHIVE_BYTES or hashlib.sha256(path.read_bytes()).hexdigest() != archive.sha256:
         raise UnusableData(
             f"{path} is not the file that the labels were made from: its SHA-256 is not the manifest's.",
             remedy="Remove the file and try again; if it comes back, the registry has another file under this name.",
         )
-    return path
 
 
-def _run_client(archive: Archive, into: Path) -> None:
+async def _run_client(archive: Archive, into: Path, clients: Clients, seconds: float) -> None:
+    """One registry's client, which is dead with everything that it started when this returns."""
     spec = f"{archive.name}=={archive.version}" if archive.registry == "pypi" else f"{archive.name}@{archive.version}"
-    kind = "--only-binary" if archive.file.endswith(".whl") else "--no-binary"
-    commands = {
-        "pypi": [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check", kind, ":all:", "-d", ".", spec],
-        "npm": ["npm", "pack", "--silent", "--ignore-scripts", spec],
-    }
-    command = commands[archive.registry]
+    command = [*clients[archive.registry], *_arguments(archive, spec, into)]
     try:
-        done = subprocess.run(command, cwd=into, capture_output=True, timeout=FETCH_SECONDS, check=False, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnusableData(f"{command[0]} did not fetch {spec}: {error}.", remedy="It needs pip, npm and their registries.") from error
+        with anyio.fail_after(seconds):
+            done = await run_command(command, cwd=into, max_bytes=OUTPUT_KEPT)
+    except TimeoutError as error:
+        raise UnusableData(f"{spec} was not fetched within {seconds:.0f} s.", remedy="Run it again, or look at the network.") from error
+    except ExpertError as error:
+        raise UnusableData(f"{spec} was not fetched: {error}", remedy="It needs pip, npm and their registries.") from error
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip()[-ERROR_KEPT:]
+        said = (done.stderr or done.stdout.decode("utf-8", "replace")).strip()[-ERROR_KEPT:]
         raise UnusableData(f"{spec} could not be fetched: {said}", remedy="Check the registries' configuration, then run it again.")
+
+
+def _arguments(archive: Archive, spec: str, into: Path) -> list[str]:
+    """A wheel, or the source archive of this package alone: what its build back end needs may come as wheels."""
+    if archive.registry == "npm":
+        return ["pack", "--silent", "--ignore-scripts", f"--fetch-timeout={SOCKET_SECONDS * 1000}", "--fetch-retries=2", spec]
+    wanted = into / "wanted.txt"
+    wanted.write_text(f"{spec} --hash=sha256:{archive.sha256}\n", "utf-8")
+    kind = "--only-binary" if archive.file.endswith(".whl") else "--no-binary"
+    bounds = [f"--timeout={SOCKET_SECONDS}", "--retries=2", "--no-input"]
+    quiet = ["-q", "--disable-pip-version-check", "--no-deps"]
+    return ["-m", "pip", "download", *quiet, *bounds, kind, archive.name, "-d", ".", "-r", wanted.name]
 
 
 def files_of(path: Path, left_out: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:

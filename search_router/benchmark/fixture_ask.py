@@ -1,6 +1,7 @@
 """A suite's questions, asked through the library's own door in a process of its own; started by `fixture_run`.
 
-Reads one JSON job on standard input: {roots, home, arms: [{name, flags, request, rotate}], questions: [[id, request]], rounds, cold}.
+Reads one JSON job on standard input: {roots, home, config_file, heads, arms: [{name, flags, request, rotate}], questions: [[id, request]],
+rounds, cold}; `heads` are the commits that the labels are about.
 Writes JSON lines for each arm: {arm, ready_ms, …} when its indexes are complete; one {arm, id, round, ms, cpu_ms, answer} a question and
 round; then {arm, cold_ms, answer} for each of `cold` questions asked as the first one of a router that was just opened. The
 answer is what `search --json` prints, without the envelope. Questions of every class are asked before anything is measured; no answer is
@@ -20,6 +21,7 @@ from typing import Any, Final
 import anyio
 
 import search_router
+from search_router.answers import RegistryAnswer
 from search_router.benchmark.ask import cpu_seconds, environment, until_ready
 from search_router.config.loader import LoadedConfig, load_config
 
@@ -52,8 +54,9 @@ async def ask_arm(job: Mapping[str, Any], arm: Mapping[str, Any], write: Write) 
     async with search_router.open_router(roots=job["roots"], loaded=loaded) as router:
         started = time.perf_counter()
         await router.catch_up()
-        await _warm_up(router)
+        not_whole = await _warm_up(router)
         registry = await router.registry()
+        _check_heads(job, arm, registry)
         write(
             {
                 "arm": arm["name"],
@@ -63,6 +66,7 @@ async def ask_arm(job: Mapping[str, Any], arm: Mapping[str, Any], write: Write) 
                 "budget_ms": loaded.config.budget.latency_ms,
                 "engines": {e.id: {"engine": e.engine, "version": e.version} for e in registry.experts},
                 "projects": {p.id: p.head for p in registry.projects},
+                "not_whole": not_whole,
                 "config": {"version": loaded.version, "hash": loaded.hash},
             }
         )
@@ -81,15 +85,26 @@ async def ask_arm(job: Mapping[str, Any], arm: Mapping[str, Any], write: Write) 
             write({"arm": arm["name"], "cold_ms": took, "answer": answer.model_dump(mode="json", by_alias=True)})
 
 
-async def _warm_up(router: search_router.Router) -> None:
-    """A question of each class until nobody is late or partial, so that what is measured is warm."""
+def _check_heads(job: Mapping[str, Any], arm: Mapping[str, Any], registry: RegistryAnswer) -> None:
+    """Before anything is asked: the arm is about the commits that the labels are about. Ends the process otherwise."""
+    heads = sorted(str(project.head) for project in registry.projects)
+    if heads != job["heads"]:
+        sys.exit(f"Arm {arm['name']} would search other commits than the suite's: {heads}, not {job['heads']}. Nothing was asked.")
+
+
+async def _warm_up(router: search_router.Router) -> list[str]:
+    """A question of each class until nobody is late or partial, so that what is measured is warm; experts without a whole index still."""
     await until_ready(router.search)
+    not_whole: set[str] = set()
     for intent, question in WARM_UPS.items():
+        partial: set[str] = set()
         for number in range(WARM_ROUNDS):
             answer = await router.search({"question": f"{question} {number}", "intent": intent, "budget": {"latency_ms": 30_000}})
-            late = [e for e in answer.experts if "partial" in e.reason or e.status.value in ("timeout", "index-missing", "busy")]
-            if not late:
+            partial = {e.id for e in answer.experts if "partial" in e.reason or e.status.value == "index-missing"}
+            if not partial and not any(e.status.value in ("timeout", "busy") for e in answer.experts):
                 break
+        not_whole |= partial
+    return sorted(not_whole)
 
 
 async def ask_all(job: Mapping[str, Any]) -> None:

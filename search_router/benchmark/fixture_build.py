@@ -19,7 +19,7 @@ from typing import Any, Final
 import platformdirs
 
 from search_router.benchmark.corpus import run_git
-from search_router.benchmark.fixture_archives import fetch_archive, files_of
+from search_router.benchmark.fixture_archives import fetch_archive, fetch_archives, files_of
 from search_router.benchmark.fixture_manifest import Archive, Manifest, Release, read_manifest
 from search_router.benchmark.questions import UnusableData
 
@@ -49,6 +49,7 @@ def build_suite(folder: Path, into: Path, archives: Path | None = None) -> Path:
         return projects
     shutil.rmtree(projects, ignore_errors=True)
     fetched = archives or into / "archives"
+    fetch_archives((*manifest.archives, *manifest.releases), fetched)
     for archive in manifest.archives:
         _build_project(manifest, archive, projects / archive.project, fetched)
     (into / STAMP).write_text(json.dumps({"manifest": digest, "corpus": corpus_hash(projects)}), "utf-8")

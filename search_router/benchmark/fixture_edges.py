@@ -10,7 +10,7 @@ import ast
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -110,30 +110,33 @@ def definitions_of(path: Path) -> Iterator[tuple[str, int, int]]:
     yield from walk(ast.parse(path.read_text("utf-8")), "")
 
 
-def importers_of(projects: Path, package: str, names: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """For a package and each of `names` in it (name to package): (project, path) of the files of other projects that import them."""
+def importers_of(projects: Path, package: str, names: Collection[str]) -> dict[str, list[tuple[str, str]]]:
+    """(project, path) of the files that import: under the package's name those of other projects, under each of `names` every file that
+    imports that name from the package, its own files included."""
     found: dict[str, list[tuple[str, str]]] = {package: [], **{name: [] for name in names}}
     for path in sorted(projects.rglob("*.py")):
-        project, inner = path.relative_to(projects).parts[0], path.relative_to(projects / path.relative_to(projects).parts[0]).as_posix()
-        if project == package or ".git" in path.parts:
+        relative = path.relative_to(projects)
+        if ".git" in relative.parts:
             continue
-        modules, imported = _imports(path)
-        if package in modules:
+        project, inner = relative.parts[0], Path(*relative.parts[1:]).as_posix()
+        modules, imported = _imports(path, project)
+        if project != package and package in modules:
             found[package].append((project, inner))
         for name in names:
-            if name in imported and package in modules:
+            if (package, name) in imported:
                 found[name].append((project, inner))
     return found
 
 
-def _imports(path: Path) -> tuple[set[str], set[str]]:
-    """(top-level packages, names) that a file imports."""
+def _imports(path: Path, own: str) -> tuple[set[str], set[tuple[str, str]]]:
+    """(top-level packages, names with the top-level package that they are from) that a file of the package `own` imports."""
     modules: set[str] = set()
-    names: set[str] = set()
+    names: set[tuple[str, str]] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             modules.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            modules.add(node.module.partition(".")[0])
-            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = own if node.level else (node.module or "").partition(".")[0]
+            modules.add(module)
+            names.update((module, alias.name) for alias in node.names)
     return modules, names

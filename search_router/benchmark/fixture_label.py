@@ -193,14 +193,14 @@ def _impact(edges: Sequence[Called], projects: Path, chosen: random.Random) -> I
 
 
 def _imported(projects: Path) -> Iterator[Draft]:
-    """Who imports a package, or a name of it, from another project."""
+    """Who imports a package from another project; who imports a name of a package, wherever."""
     wanted = {"h11": ("which files of other projects import h11",), "hpack": (), "hyperframe": (), "wsproto": ()}
     names = {
         "hpack": ("HeaderTuple", "NeverIndexedHeaderTuple", "Encoder"),
         "hyperframe": ("WindowUpdateFrame", "GoAwayFrame", "AltSvcFrame"),
     }
     for package, texts in wanted.items():
-        found = importers_of(projects, package, dict.fromkeys(names.get(package, ()), package))
+        found = importers_of(projects, package, names.get(package, ()))
         asked = {package: texts, **{name: (f"who imports {name} from {package}",) for name in names.get(package, ())}}
         for name, wordings in asked.items():
             for text in wordings:

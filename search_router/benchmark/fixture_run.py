@@ -21,14 +21,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from search_router.benchmark.ask import environment
-from search_router.benchmark.fixture_build import build_suite, check_corpus, default_place
+from search_router.benchmark.fixture_build import build_suite, check_corpus, default_place, head_of
 from search_router.benchmark.fixture_manifest import suite_folder
 from search_router.benchmark.fixture_suite import FixtureQuestion, Suite, load_suite
 from search_router.benchmark.graded import Judged
 from search_router.benchmark.metrics import score_graded, scorer_name
 from search_router.benchmark.questions import UnusableData
 from search_router.benchmark.report import write_line, write_table
-from search_router.benchmark.run_arms import ALONE, FUSED, RunArm, choose_arms
+from search_router.benchmark.run_arms import ALONE, FUSED, RunArm, choose_arms, patient_flags
+from search_router.benchmark.run_bounds import ArmTime, draw_questions
 from search_router.benchmark.run_place import describe_place
 from search_router.benchmark.run_receipts import ANSWERS, HOME, check_emission
 from search_router.benchmark.run_report import PAGE, write_report
@@ -37,7 +38,6 @@ from search_router.benchmark.run_summary import summarise_arm
 from search_router.benchmark.selection import oracle_gap
 from search_router.config.loader import load_config
 
-ARM_SECONDS: Final = 3600.0
 NO_MEMORY: Final = ("cache.positive_seconds=0", "cache.negative_seconds=0", "enrich.hints=false")
 """Every question is answered anew, by everybody that the gate picks."""
 ERROR_KEPT: Final = 2000
@@ -57,6 +57,12 @@ class RunOptions:
     cold: int = 6
     built: Path | None = None
     only: tuple[str, ...] = ()
+    questions: int | None = None
+    """How many scored questions are drawn; None asks all."""
+    minutes: float | None = None
+    """Time for all arms. `fused` is always asked; an arm that would probably end later is named and has no figures."""
+    patient: bool = False
+    """Whether everybody has a minute: ranking and selection are then those of a quiet machine, and times say nothing about budgets."""
     cache: bool = False
     """Whether answers may come from the cache and hints may leave experts out, as they would for people."""
     score_with_ranx: bool = True
@@ -84,13 +90,19 @@ def run_suite(options: RunOptions) -> tuple[Path, dict[str, Any]]:
     corpus = check_corpus(place)
     out = _result_folder(options)
     config_file = options.config_file.resolve() if options.config_file else None
-    sidecar = describe_place(suite, corpus, options.run_name, options.flags, config_file)
+    sidecar = describe_place(suite, corpus, options.run_name, options.flags, config_file) | {"patient": options.patient}
     arms = _arms(options, suite, out, config_file)
-    questions = [q for q in suite.questions if not options.only or q.id.startswith(options.only)]
+    questions = draw_questions([q for q in suite.questions if not options.only or q.id.startswith(options.only)], options.questions)
     summaries: dict[str, Any] = {}
     every: dict[str, list[Row]] = {}
+    not_in_time: list[str] = []
+    time_left = ArmTime(options.minutes)
     for arm in arms:
-        asked = _ask(options, suite, arm, [(q.id, _request(suite, arm, q)) for q in questions], out, config_file)
+        seconds = time_left.seconds_for_next()
+        asked = None if seconds is None else _ask(options, suite, arm, [(q.id, _request(suite, arm, q)) for q in questions], out, seconds)
+        if asked is None:
+            not_in_time.append(arm.name)
+            continue
         every[arm.name] = [make_row(q, suite.labels.get(q.id, ()), asked.rounds[q.id], asked.ready) for q in questions]
         _write_rows(out / "rows" / f"{file_name(arm.name)}.jsonl", every[arm.name])
         summaries[arm.name] = summarise_arm(every[arm.name], asked.ready, asked.cold_ms) | {"parity": _parity(asked.ready)}
@@ -103,6 +115,7 @@ def run_suite(options: RunOptions) -> tuple[Path, dict[str, Any]]:
         "corpus_unchanged": check_corpus(place) == corpus,
         "arms": summaries,
         **_across(every),
+        "not_in_time": not_in_time,
         "emission": check_emission(out),
         "scorer": scorer_name(),
     }
@@ -134,16 +147,19 @@ def _result_folder(options: RunOptions) -> Path:
 def _arms(options: RunOptions, suite: Suite, out: Path, config_file: Path | None) -> list[RunArm]:
     environ = environment(out / HOME) | ({"SEARCH_ROUTER_CONFIG": str(config_file)} if config_file else {})
     loaded = load_config(roots=suite.roots(), environ=environ, flags=_flags(options))
-    return choose_arms(options.arms, loaded.config)
+    patience = patient_flags(loaded.config) if options.patient else ()
+    return [arm._replace(flags=(*patience, *arm.flags)) for arm in choose_arms(options.arms, loaded.config)]
 
 
 def _ask(
-    options: RunOptions, suite: Suite, arm: RunArm, questions: Sequence[tuple[str, object]], out: Path, config_file: Path | None
-) -> _Asked:
+    options: RunOptions, suite: Suite, arm: RunArm, questions: Sequence[tuple[str, object]], out: Path, seconds: float
+) -> _Asked | None:
+    """What the arm answered; None when a run with an end did not leave it the time."""
     job = {
         "roots": [str(root) for root in suite.roots()],
         "home": str(out / HOME),
-        "config_file": str(config_file) if config_file else "",
+        "config_file": str(options.config_file.resolve()) if options.config_file else "",
+        "heads": sorted(head_of(root) for root in suite.roots()),
         "arms": [arm.job(_flags(options, arm))],
         "questions": questions,
         "rounds": options.rounds,
@@ -152,9 +168,11 @@ def _ask(
     command = [sys.executable, "-m", "search_router.benchmark.fixture_ask"]
     asked = _Asked()
     try:
-        done = subprocess.run(command, input=json.dumps(job).encode(), capture_output=True, timeout=ARM_SECONDS, check=False)
+        done = subprocess.run(command, input=json.dumps(job).encode(), capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired as error:
-        raise UnusableData(f"Arm {arm.name} did not end within {ARM_SECONDS:.0f} s.", remedy="Ask fewer questions with --only.") from error
+        if options.minutes is not None and arm.name != FUSED:
+            return None
+        raise UnusableData(f"Arm {arm.name} did not end within {seconds:.0f} s.", remedy="Ask fewer questions with --only.") from error
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace")[-ERROR_KEPT:]
         raise UnusableData(f"Arm {arm.name} ended with exit code {done.returncode}: {said}", remedy="Mend that first.")
@@ -185,7 +203,8 @@ def _request(suite: Suite, arm: RunArm, question: FixtureQuestion) -> dict[str, 
 
 def _parity(ready: Mapping[str, Any]) -> dict[str, Any]:
     """What an arm's experts stood on: projects by commit, and engines by version. Arms of one run must not differ in it."""
-    return {"projects": ready["projects"], "engines": {k: v for k, v in ready["engines"].items() if v["version"]}}
+    engines = {k: v for k, v in ready["engines"].items() if v["version"]}
+    return {"projects": ready["projects"], "engines": engines, "not_whole": ready["not_whole"]}
 
 
 def _across(every: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
@@ -216,6 +235,10 @@ def _faults(summary: Mapping[str, Any]) -> list[str]:
     parities = {json.dumps(arm["parity"]["projects"], sort_keys=True) for arm in summary["arms"].values()}
     if len(parities) > 1:
         faults.append("parity: the arms did not search the same commits")
+    whole = set(summary["arms"][FUSED]["parity"]["not_whole"])
+    for name, arm in summary["arms"].items():
+        if set(arm["parity"]["not_whole"]) - whole:
+            faults.append(f"parity: {', '.join(arm['parity']['not_whole'])} had no whole index when arm {name} was asked")
     return faults
 
 
@@ -239,6 +262,8 @@ def print_summary(out: Path, summary: Mapping[str, Any]) -> None:
             [[n, a["retrieval"]["all"]["ndcg10"], a["selection"]["all"]["f1_micro"]] for n, a in arms.items()],
             "arms",
         )
+    if summary["not_in_time"]:
+        write_line(f"not asked, for want of time: {', '.join(summary['not_in_time'])}")
     emission, hostile = summary["emission"], fused["hostile"]
     handled = f"hostile: {hostile['handled']} of {hostile['questions']}; errors: {fused['errors'] or 'none'}"
     write_line(f"receipts: {emission['found']} of {emission['answers']}; {handled}")

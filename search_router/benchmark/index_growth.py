@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import tempfile
 import time
 from collections import defaultdict
@@ -16,6 +17,7 @@ from typing import Any, Final
 from search_router.benchmark.ask import NOTHING_REMEMBERED
 from search_router.benchmark.corpus import Corpus, make_corpus
 from search_router.benchmark.index_changes import measure_saves, measure_switches
+from search_router.benchmark.index_report import write_index_report
 from search_router.benchmark.mcp_client import McpClient
 from search_router.benchmark.report import circumstances, write_line, write_table
 from search_router.benchmark.served import cpu_seconds_of, http_server, peak_rss_mib, resources_of
@@ -27,38 +29,57 @@ SUBTOKEN = re.compile(r"[A-Z]?[a-z]{3,}")
 
 
 def run(
-    sources: Sequence[Path], sizes: Sequence[int], flags: Sequence[str] = (), *, saves: int = 30, switched: int = 500
-) -> dict[str, object]:
+    sources: Sequence[Path],
+    sizes: Sequence[int],
+    flags: Sequence[str] = (),
+    *,
+    saves: int = 30,
+    switched: int = 500,
+    out: Path | None = None,
+) -> dict[str, Any]:
     """Figures of each size, in lines. Every size is a repository, a store and a server of its own.
+
+    `out` receives index.json, report.html, the plots, and below home/LINES the server's receipts and benchmark events: they count for the
+    experiment `bench-index-LINES`.
 
     Raises:
         UnusableData: too few lines, or no git.
         RuntimeError: the server did not start.
     """
-    return {
-        "circumstances": circumstances(),
-        "sizes": [_one_size(sources, size, flags, saves, switched) for size in sizes],
-    }
+    found: list[dict[str, Any]] = []
+    result: dict[str, Any] = {"circumstances": circumstances(), "sizes": found}
+    for size in sizes:
+        kept = None if out is None else (out / "home" / str(size)).resolve()
+        found.append(_one_size(sources, size, flags, saves, switched, kept))
+        if out is not None:
+            write_index_report(out, result)  # what was measured before a later size fails is there
+    return result
 
 
-def _one_size(sources: Sequence[Path], lines: int, flags: Sequence[str], saves: int, switched: int) -> dict[str, object]:
+def _one_size(
+    sources: Sequence[Path], lines: int, flags: Sequence[str], saves: int, switched: int, kept_home: Path | None
+) -> dict[str, Any]:
+    flags = (f"enrich.paper_slug=bench-index-{lines}", *flags)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        home = kept_home or folder / "home"
+        home.mkdir(parents=True, exist_ok=True)
         corpus = make_corpus(sources, lines, folder / "corpus")
         config = folder / "user.toml"
         config.touch()
         kept = {key: value for key, value in os.environ.items() if not key.startswith("SEARCH_ROUTER")}
-        environ = kept | NOTHING_REMEMBERED | {"SEARCH_ROUTER_HOME": str(folder / "home"), "SEARCH_ROUTER_CONFIG": str(config)}
+        environ = kept | NOTHING_REMEMBERED | {"SEARCH_ROUTER_HOME": str(home), "SEARCH_ROUTER_CONFIG": str(config)}
         with http_server(corpus.root, flags, environ) as (pid, port):
             built = asyncio.run(_build(pid, port))
             asked = asyncio.run(_questions(pid, port, corpus))
             memory = {"rss_mib": resources_of(pid).rss_mib, "peak_rss_mib": peak_rss_mib(pid)}
-            disk = _size_on_disk(folder / "home")
+            disk = _size_on_disk(home)
             saved = asyncio.run(measure_saves(pid, port, corpus, saves)) if saves else None
             switches = asyncio.run(measure_switches(pid, port, corpus, switched)) if switched else None
         with http_server(corpus.root, flags, environ) as (pid, port):
             again = asyncio.run(_build(pid, port))
             memory["rss_after_restart_mib"] = resources_of(pid).rss_mib
+        shutil.rmtree(home / "cache", ignore_errors=True)  # the index itself is of no use once its corpus is gone
     return {
         "lines": corpus.lines,
         "files": corpus.files,
@@ -110,10 +131,11 @@ async def _questions(pid: int, port: int, corpus: Corpus) -> dict[str, object]:
 
 
 def _size_on_disk(home: Path) -> int:
-    """Bytes of everything below the state directory but receipts: the index with its journals."""
+    """Bytes of everything below the state directory but receipts and benchmark events: the index with its journals."""
     total = 0
     for folder, below, names in os.walk(home):
         below[:] = [name for name in below if name != "receipts"]
+        names = [name for name in names if not name.startswith("enrich.")]
         total += sum((Path(folder) / name).stat().st_size for name in names)
     return total
 

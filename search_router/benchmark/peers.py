@@ -9,13 +9,14 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from search_router.benchmark import ripgrep_peer
 from search_router.benchmark.asking import Arm, Plan, ask_everything, failures_of
+from search_router.benchmark.chunkhound_peer import ask_chunkhound
 from search_router.benchmark.gains import Result, distinct_files
 from search_router.benchmark.metrics import mean_metrics, score_run, scorer_name, spread_over
-from search_router.benchmark.quality import Data
+from search_router.benchmark.peers_report import write_peers
 from search_router.benchmark.questions import UnusableData
 from search_router.benchmark.report import circumstances, write_line, write_table
 from search_router.benchmark.ripgrep_peer import Found
@@ -41,10 +42,24 @@ class Peer:
     failed: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def run(
-    data: Data, *, semble_python: Path | None = None, semble_model: Path | None = None, rg: str | None = None, flags: Sequence[str] = ()
-) -> dict[str, object]:
-    """Figures of every system by name.
+class Questions(Protocol):
+    """Where questions come from: data files (`quality.Data`) or a suite (`suite_data.SuiteData`)."""
+
+    def plan(self, home: Path, /) -> Plan: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Who stands beside us: an interpreter with semble and its model, a ripgrep, a chunkhound."""
+
+    semble_python: Path | None = None
+    semble_model: Path | None = None
+    rg: str | None = None
+    chunkhound: Path | None = None
+
+
+def run(data: Questions, others: Others, *, flags: Sequence[str] = (), out: Path | None = None) -> dict[str, Any]:
+    """Figures of every system by name. `out` receives peers.json, report.html and the plot.
 
     Raises:
         UnusableData: a data file, a checkout or a peer cannot be used.
@@ -54,13 +69,15 @@ def run(
         plan = data.plan(folder / "home")
         small = _small_folder(folder)
         peers = [_ask_us(plan, small, flags)]
-        if semble_python is not None:
-            peers.append(_ask_semble(plan, semble_python, semble_model, small, folder))
-        if rg is not None:
-            peers.append(_ask_ripgrep(plan, rg, "ripgrep, the question", ripgrep_peer.ask_literally))
-            peers.append(_ask_ripgrep(plan, rg, "ripgrep, keywords", ripgrep_peer.ask_keywords))
+        if others.semble_python is not None:
+            peers.append(_ask_semble(plan, others.semble_python, others.semble_model, small, folder))
+        if others.chunkhound is not None:
+            peers.append(_ask_chunkhound(plan, others.chunkhound, folder))
+        if others.rg is not None:
+            peers.append(_ask_ripgrep(plan, others.rg, "ripgrep, the question", ripgrep_peer.ask_literally))
+            peers.append(_ask_ripgrep(plan, others.rg, "ripgrep, keywords", ripgrep_peer.ask_keywords))
     lines = sum(count_lines(r.folder(plan.checkouts)) for r in plan.repositories)
-    return {
+    result: dict[str, Any] = {
         "questions": len(plan.questions),
         "repositories": len(plan.repositories),
         "lines": lines,
@@ -68,6 +85,9 @@ def run(
         "circumstances": circumstances(),
         "systems": {peer.name: _figures(plan, peer, lines) for peer in peers},
     }
+    if out is not None:
+        write_peers(out, result)
+    return result
 
 
 def count_lines(root: Path) -> int:
@@ -144,6 +164,17 @@ def _driven(python: Path, job: dict[str, Any], folder: Path) -> Iterator[dict[st
         yield json.loads(line)
 
 
+def _ask_chunkhound(plan: Plan, program: Path, folder: Path) -> Peer:
+    peer = Peer("chunkhound", "regex of the keywords over MCP, no embedder; files ranked by different keywords", index_ms=0.0)
+    for repository in plan.repositories:
+        questions = [(q.id, q.question) for q in plan.questions if q.repo == repository.name]
+        index_ms, found = ask_chunkhound(program, repository.folder(plan.checkouts), questions, folder / "chunkhound")
+        peer.index_ms = (peer.index_ms or 0) + index_ms
+        peer.rankings |= {name: [r._replace(path=repository.from_checkout(r.path)) for r in f.results] for name, f in found.items()}
+        peer.ms += [f.ms for f in found.values()]
+    return peer
+
+
 def _ask_ripgrep(plan: Plan, program: str, name: str, ask: Callable[[str, Path, str], Found]) -> Peer:
     peer = Peer(name, "a process a question")
     repositories = {r.name: r for r in plan.repositories}
@@ -167,7 +198,7 @@ def _figures(plan: Plan, peer: Peer, lines: int) -> dict[str, object]:
 
     return {
         "what": peer.what,
-        "ndcg10": round(mean_metrics(per).ndcg, 4),
+        **{f"{name}10": round(value, 4) for name, value in mean_metrics(per)._asdict().items()},
         "repo_mean": round(repositories.mean, 4),
         "by": {key: {n: round(v, 4) for n, v in spread_over(plan.questions, per, key).by_group.items()} for key in ("category", "repo")},
         "index_ms_a_thousand_lines": a_thousand(peer.index_ms),
@@ -183,8 +214,32 @@ def print_systems(result: dict[str, Any]) -> None:
     systems: dict[str, dict[str, Any]] = result["systems"]
     write_line(f"{result['questions']} questions, {result['repositories']} repositories, {result['lines']} lines; {result['scorer']}")
     write_line(str(result["circumstances"]))
-    header = ("system", "NDCG@10", "repo mean", "index ms/kline", "CPU ms/kline", "query p50 ms", "p95 ms", "CPU p50 ms")
-    keys = ("ndcg10", "repo_mean", "index_ms_a_thousand_lines", "index_cpu_ms_a_thousand_lines", "p50_ms", "p95_ms", "cpu_p50_ms")
+    header = (
+        "system",
+        "NDCG@10",
+        "MRR@10",
+        "Recall@10",
+        "repo mean",
+        "index ms/kline",
+        "CPU ms/kline",
+        "query p50 ms",
+        "p95 ms",
+        "CPU p50 ms",
+    )
+    keys = (
+        "ndcg10",
+        "mrr10",
+        "recall10",
+        "repo_mean",
+        "index_ms_a_thousand_lines",
+        "index_cpu_ms_a_thousand_lines",
+        "p50_ms",
+        "p95_ms",
+        "cpu_p50_ms",
+    )
     write_table(header, [[name, *(figures[key] for key in keys)] for name, figures in systems.items()])
+    kinds = sorted({kind for figures in systems.values() for kind in figures["by"]["category"]})
+    by_kind = [[name, *(figures["by"]["category"].get(kind) for kind in kinds)] for name, figures in systems.items()]
+    write_table(("NDCG@10", *kinds), by_kind, "by class")
     for name, figures in systems.items():
         write_line(f"{name}: {figures['what']}" + (f"; failed: {figures['failed_experts']}" if figures["failed_experts"] else ""))

@@ -42,22 +42,23 @@ def draw_plots(summary: Mapping[str, Any], folder: Path) -> list[Plot]:
     arms: Mapping[str, Any] = summary["arms"]
     fused = arms["fused"]
     drawn = [
-        _drawn(folder, "retrieval", "Retrieval by class, the product as it is.", lambda axes: _classes(axes, fused)),
-        _drawn(
+        draw_plot(folder, "retrieval", "Retrieval by class, the product as it is.", lambda axes: _classes(axes, fused)),
+        draw_plot(
             folder, "latency", "Latency of requests and experts; the bar ends are p50, p95 and p99.", lambda axes: _latency(axes, fused)
         ),
-        _drawn(
+        draw_plot(
             folder, "selection", "Questions that each expert was rightly asked, asked too much, missed.", lambda axes: _experts(axes, fused)
         ),
     ]
     if len(arms) > 1:
-        drawn.append(_drawn(folder, "arms", "NDCG@10 of every arm over all questions.", lambda axes: _arms(axes, arms), tall=len(arms)))
+        drawn.append(draw_plot(folder, "arms", "NDCG@10 of every arm over all questions.", lambda axes: _arms(axes, arms), tall=len(arms)))
     if all(f"k={k}" in arms for k in KS):
-        drawn.append(_drawn(folder, "k", "NDCG@10 by the constant of reciprocal rank fusion.", lambda axes: _sweep(axes, arms)))
+        drawn.append(draw_plot(folder, "k", "NDCG@10 by the constant of reciprocal rank fusion.", lambda axes: _sweep(axes, arms)))
     return drawn
 
 
-def _drawn(folder: Path, name: str, caption: str, draw: Callable[[Any], None], tall: int = 0) -> Plot:
+def draw_plot(folder: Path, name: str, caption: str, draw: Callable[[Any], None], tall: int = 0) -> Plot:
+    """One figure, `tall` rows high if it has rows. Needs matplotlib."""
     figures: Any = importlib.import_module("matplotlib.figure")
     matplotlib: Any = importlib.import_module("matplotlib")
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 9}):

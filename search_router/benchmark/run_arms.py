@@ -19,6 +19,7 @@ HINTED: Final = "hinted"
 SCOPED: Final = "scoped"
 KS: Final = (20, 40, 60, 80, 100)
 ALONE: Final = " alone"
+PATIENT_MS: Final = 60_000
 
 
 class RunArm(NamedTuple):
@@ -36,18 +37,24 @@ class RunArm(NamedTuple):
 
 
 def known_arms(config: Config) -> dict[str, RunArm]:
-    """Every arm of this configuration by name, `fused` first."""
+    """Every arm of this configuration by name, `fused` first, then in the order of what matters, because time may end before them."""
     enabled = [name for name, expert in config.experts.items() if expert.enabled]
-    arms = [RunArm(FUSED), RunArm(HINTED, tells="intent"), RunArm(SCOPED, tells="project")]
-    arms += [RunArm(f"{name}{ALONE}", tuple(f"experts.{other}.enabled=false" for other in enabled if other != name)) for name in enabled]
-    arms += [
+    arms = [
+        RunArm(FUSED),
         RunArm("no-fusion", request={"budget": {"max_experts": 1}}),
         RunArm("no-priors", tuple(_flat_priors(config))),
         RunArm("no-boosts", ("fusion.definition_bonus=0.0", "fusion.corroboration_bonus=0.0", "fusion.test_penalty=0.0")),
-        RunArm("rotated", rotate=max(1, len(config.experts) // 2)),
     ]
     arms += [RunArm(f"k={k}", (f"fusion.k={k}",)) for k in KS]
+    arms += [RunArm(SCOPED, tells="project"), RunArm(HINTED, tells="intent"), RunArm("rotated", rotate=max(1, len(config.experts) // 2))]
+    arms += [RunArm(f"{name}{ALONE}", tuple(f"experts.{other}.enabled=false" for other in enabled if other != name)) for name in enabled]
     return {arm.name: arm for arm in arms}
+
+
+def patient_flags(config: Config) -> tuple[str, ...]:
+    """Deadlines that nobody meets: a minute an expert, ten the request."""
+    caps = (f"experts.{name}.cap_ms={PATIENT_MS}" for name, expert in config.experts.items() if expert.enabled)
+    return (f"budget.latency_ms={10 * PATIENT_MS}", *caps)
 
 
 def _flat_priors(config: Config) -> list[str]:

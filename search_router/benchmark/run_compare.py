@@ -64,6 +64,8 @@ def compare_runs(first: Path, second: Path, arm: str = FUSED) -> Comparison:
     for folder, summary in zip((first, second), summaries, strict=True):
         if arm not in summary["arms"]:
             raise UnusableData(f"{folder} has no arm {arm}.", remedy=f"It has {', '.join(summary['arms'])}.")
+    if summaries[0]["place"].get("patient", False) != summaries[1]["place"].get("patient", False):
+        raise UnusableData("One run was patient and the other was not: load cut experts off in one alone.", remedy="Run both alike.")
     rows = [_read_rows(folder, arm) for folder in (first, second)]
     if rows[0].keys() != rows[1].keys():
         raise UnusableData("The runs did not ask the same questions.", remedy="Run both without --only, or with the same.")

@@ -8,26 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from search_router.benchmark.fixture_suite import ADVERSARIAL, CLASSES, FixtureQuestion
+from search_router.benchmark.page import Cell, figure, table, write_page
 from search_router.benchmark.plots import Plot, draw_plots
 from search_router.benchmark.run_arms import FUSED
 from search_router.benchmark.run_rows import Row
 
 PAGE: Final = "report.html"
 MISSES: Final = 60
-STYLE: Final = """
-:root { color-scheme: light dark; --line: #8884; --good: #009e73; --bad: #d55e00; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: .2rem } h2 { font-size: 1.15rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) }
-table { border-collapse: collapse; margin: .6rem 0; display: block; overflow-x: auto }
-td, th { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap }
-td:first-child, th:first-child { text-align: left } .wide td { white-space: normal; text-align: left; vertical-align: top }
-.verdict { font-weight: 600 } .good { color: var(--good) } .bad { color: var(--bad) } .dim { opacity: .7 }
-figure { margin: 1rem 0; background: #fff; padding: .5rem; border-radius: 6px } figure svg { width: 100%; height: auto }
-figcaption { color: #555; font-size: .85rem } .tiles { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0 }
-.tile { border: 1px solid var(--line); border-radius: 8px; padding: .6rem 1rem; min-width: 8.5rem }
-.tile b { display: block; font-size: 1.5rem }
-"""
-Cell = str | float | int | None
 
 
 def write_report(folder: Path, summary: Mapping[str, Any], rows: Sequence[Row], questions: Sequence[FixtureQuestion]) -> Path:
@@ -42,13 +29,13 @@ def write_report(folder: Path, summary: Mapping[str, Any], rows: Sequence[Row], 
         _verdict(summary),
         _tiles(summary, fused),
         "<h2>Retrieval</h2>",
-        _figure(plots, "retrieval"),
+        figure(plots, "retrieval"),
         _retrieval(fused["retrieval"]),
         "<h2>Selection</h2>",
         _selection(fused["selection"], summary),
-        _figure(plots, "selection"),
+        figure(plots, "selection"),
         "<h2>Latency</h2>",
-        _figure(plots, "latency"),
+        figure(plots, "latency"),
         _latency(fused["latency"]),
         "<h2>Receipts and hostile questions</h2>",
         _rest(summary, fused),
@@ -56,17 +43,14 @@ def write_report(folder: Path, summary: Mapping[str, Any], rows: Sequence[Row], 
         "<h2>Misses</h2>",
         _misses(rows, texts),
     ]
-    text = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>search-router benchmark</title><style>{STYLE}</style>'
-    path = folder / PAGE
-    path.write_text(text + "\n".join(body) + "</html>\n", "utf-8")
-    return path
+    return write_page(folder / PAGE, "search-router benchmark", body)
 
 
 def _place_line(place: Mapping[str, Any]) -> str:
     code, machine = place["code"], place["machine"]
     commit = f"{(code['commit'] or 'no checkout')[:12]} {code['branch'] or ''}{' with changes' if code['dirty'] else ''}"
     suite = f"suite {place['suite']['name']} {place['suite']['version']} ({place['suite']['manifest']})"
-    config = f"{place['config']['version']} {place['config']['hash'][:12]}"
+    config = f"{place['config']['version']} {place['config']['hash'][:12]}{' with patience' if place['patient'] else ''}"
     machine_said = f"{machine['processor']}, {machine['cpus']} CPUs, load {machine['load_1m']}"
     return escape(f"{place['started']} · {commit} · {config} · {suite} · {machine_said} · Python {place['python']}")
 
@@ -98,21 +82,21 @@ def _retrieval(figures: Mapping[str, Any]) -> str:
     groups = [*figures["by_class"].items(), *figures["by_half"].items(), *figures["by_source"].items(), ("all", figures["all"])]
     rows = [[name, g["questions"], g["ndcg10"], g["mrr10"], g["recall10"]] for name, g in groups]
     said = f"{figures['items']} items, {figures['unmapped']} of them of no file of the suite, {figures['commits']} commits."
-    return _table(("questions by class, half and source", "n", "NDCG@10", "MRR@10", "Recall@10"), rows) + f"<p>{said}</p>"
+    return table(("questions by class, half and source", "n", "NDCG@10", "MRR@10", "Recall@10"), rows) + f"<p>{said}</p>"
 
 
 def _selection(figures: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     keys = ("questions", "precision_micro", "recall_micro", "f1_micro", "f1_macro", "exact")
     groups = [("all", figures["all"]), *figures["by_half"].items(), *figures["by_class"].items()]
     groups += [("one expert alone", figures["sole"])] if figures["sole"] else []
-    table = _table(("fired against gold", *keys), [[name, *(g[key] for key in keys)] for name, g in groups])
+    listed = table(("fired against gold", *keys), [[name, *(g[key] for key in keys)] for name, g in groups])
     said = [f"class recognised: {', '.join(f'{half} {share:.3f}' for half, share in figures['recognised'].items())}"]
     if "oracle_gap_ndcg10" in summary:
         said.append(f"oracle gap of the best single expert: {summary['oracle_gap_ndcg10']:.4f} NDCG@10")
     if "rotation" in summary:
         r = summary["rotation"]
         said.append(f"experts declared in another order: {r['other_results']} of {r['questions']} answers differ")
-    return table + f"<p>{escape('; '.join(said))}.</p>"
+    return listed + f"<p>{escape('; '.join(said))}.</p>"
 
 
 def _latency(figures: Mapping[str, Any]) -> str:
@@ -123,7 +107,7 @@ def _latency(figures: Mapping[str, Any]) -> str:
     said = ", ".join(f"{name} × {count}" for name, count in figures["breaches"].items()) or "none"
     cached = "" if figures["cached"]["n"] else " No answer came from the cache."
     note = f"<p>Breaches of the budget: {escape(said)}. Ready after {figures['ready_ms'] / 1000:.1f} s.{cached}</p>"
-    return _table(("ms", "n", "p50", "p95", "p99", "budget"), rows) + note
+    return table(("ms", "n", "p50", "p95", "p99", "budget"), rows) + note
 
 
 def _three(row: Mapping[str, Any]) -> list[Cell]:
@@ -135,7 +119,7 @@ def _rest(summary: Mapping[str, Any], fused: Mapping[str, Any]) -> str:
     rows = [["answers with their receipt in the store", f"{emission['found']} / {emission['answers']}"]]
     rows += [[f"{kind} questions handled", hostile["by_kind"][kind]] for kind in ADVERSARIAL]
     rows += [[f"error: {name}", count] for name, count in fused["errors"].items()]
-    return _table(("", ""), rows)
+    return table(("", ""), rows)
 
 
 def _arms(summary: Mapping[str, Any], plots: Mapping[str, Plot]) -> list[str]:
@@ -153,27 +137,13 @@ def _arms(summary: Mapping[str, Any], plots: Mapping[str, Plot]) -> list[str]:
         ]
         for name, arm in arms.items()
     ]
-    return ["<h2>Arms</h2>", _figure(plots, "arms"), _figure(plots, "k"), _table(("NDCG@10", "all", *CLASSES, "F1", "p50", "p95"), rows)]
+    missing: Sequence[str] = summary["not_in_time"]
+    said = f"<p>Not asked, for want of time: {escape(', '.join(missing))}.</p>" if missing else ""
+    listed = table(("NDCG@10", "all", *CLASSES, "F1", "p50", "p95"), rows)
+    return ["<h2>Arms</h2>", figure(plots, "arms"), figure(plots, "k"), listed, said]
 
 
 def _misses(rows: Sequence[Row], texts: Mapping[str, str]) -> str:
     worst = sorted((row for row in rows if row.get("ndcg", 1.0) < 0.5), key=lambda row: (row["ndcg"], row["id"]))[:MISSES]
     lines = [[row["id"], texts[row["id"]][:160], f"{row['ndcg']:.2f}", str(row["intent"]), ", ".join(row["results"][:3])] for row in worst]
-    return _table(("question", "text", "NDCG@10", "taken for", "first results"), lines, wide=True)
-
-
-def _figure(plots: Mapping[str, Plot], name: str) -> str:
-    plot = plots.get(name)
-    return "" if plot is None else f"<figure>{plot.svg}<figcaption>{escape(plot.caption)}</figcaption></figure>"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, wide: bool = False) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    lines = "".join("<tr>" + "".join(f"<td>{escape(_shown(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table{' class=wide' if wide else ''}><tr>{head}</tr>{lines}</table>"
-
-
-def _shown(cell: Cell) -> str:
-    if cell is None:
-        return "–"
-    return (f"{cell:.3f}" if cell < 10 else f"{cell:.1f}") if isinstance(cell, float) else str(cell)
+    return table(("question", "text", "NDCG@10", "taken for", "first results"), lines, wide=True)

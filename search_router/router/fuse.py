@@ -19,6 +19,8 @@ from search_router.schema import ExpertCard, PrecisionClass
 
 MAX_CORROBORATIONS = 3
 DAMPED = "damped path"
+SECTION = 1000
+"""More than kinds of source can agree."""
 
 
 class Fused(NamedTuple):
@@ -57,6 +59,7 @@ def fuse_rankings(
     names: Collection[str] = (),
     damped: Collection[tuple[str, ...]] = (),
     by_place: bool = False,
+    sections_first: bool = False,
 ) -> list[Fused]:
     """Rank the candidates, best first.
 
@@ -65,6 +68,8 @@ def fuse_rankings(
         names: lower-cased identifiers of the question; an exact definition of one of them earns the definition bonus.
         damped: keys of candidates in tests, vendored or generated files that the question does not ask for.
         by_place: fuse places alone, whatever their files: for questions whose answers are places, such as who calls what.
+        sections_first: among the places of one file those that are sections of a document stand first: others only agree by chance on
+            where they cut it. The order of the files is the same.
 
     Returns:
         Every candidate once: the best place of each file by the files' scores, then the second places, and so on; equal scores by best
@@ -87,6 +92,8 @@ def fuse_rankings(
         if key in damped:
             score *= 1 - config.test_penalty
             boosts = (*boosts, DAMPED)
+        if sections_first and base > 0 and any(_is_section(vote, weights) for vote in votes):
+            agreeing += SECTION
         entry = (-agreeing if base > 0 else 0, -score, best, key, Fused(candidate, score, base, boosts))
         file = key if by_place else key[:3]
         if file in files:
@@ -108,6 +115,11 @@ def fuse_rankings(
 
 _Entry = tuple[int, float, int, tuple[str, ...], Fused]
 """Minus the kinds that agree, minus the score, the best rank, the key: places of one file sort in this order."""
+
+
+def _is_section(vote: Ranked, weights: Mapping[str, float]) -> bool:
+    """Whether an expert that counts read the file as a document and names a part of it."""
+    return weights[vote.expert] > 0 and vote.hit.about is not None
 
 
 def _bonus(

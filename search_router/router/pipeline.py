@@ -339,6 +339,7 @@ def _fuse(trace: Trace, plan: Plan, tokens: QuestionTokens, candidates: list[Can
             names=frozenset(name.lower() for name in tokens.identifiers),
             damped=_damped(candidates, tokens),
             by_place=plan.intent is Intent.CROSS_REPO_IMPACT,
+            sections_first=plan.intent is Intent.DOCS,
         )
         results = [r.result for r in trace.replies if r.result is not None]
         fused, hidden = settle_documents(fused, [h for r in results for h in r.hidden], [y for r in results for y in r.yields])

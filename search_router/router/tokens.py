@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from search_router.canonical import normal_question
+from search_router.router.asked_word import word_asked_for
 from search_router.router.lexicon import AMBIGUOUS_LANGUAGES, LANGUAGES, STOP_WORDS
 from search_router.router.scan import Kind, Token, scan_question, word_at
 
@@ -48,7 +49,11 @@ class QuestionTokens:
 def analyse_question(question: str) -> QuestionTokens:
     """The tokens of a question in normal form; never raises, linear time, no length limit of its own."""
     text = normal_question(question)
-    return _collect(text, scan_question(text))
+    tokens = scan_question(text)
+    asked = word_asked_for(text)
+    if asked is not None:
+        tokens = [t._replace(kind=Kind.IDENTIFIER) if t.kind is Kind.WORD and t.text == asked else t for t in tokens]
+    return _collect(text, tokens)
 
 
 def _collect(text: str, tokens: list[Token]) -> QuestionTokens:

@@ -14,6 +14,7 @@ import pytest
 from search_router.benchmark.fixture_archives import fetch_archive, files_of
 from search_router.benchmark.fixture_audit import agreement, cohens_kappa
 from search_router.benchmark.fixture_build import build_suite, changelog_sections, check_corpus, head_of
+from search_router.benchmark.fixture_edges import importers_of
 from search_router.benchmark.fixture_gold import GOLD, SOLE
 from search_router.benchmark.fixture_manifest import PACKAGED, read_manifest, suite_folder
 from search_router.benchmark.fixture_suite import CLASSES, StaleLabel, load_suite, read_fixture_questions, read_labels
@@ -158,3 +159,19 @@ def test_agreement_counts_a_place_that_has_no_label_as_grade_0(tmp_path: Path) -
     (suite / "audit.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = agreement(suite)
     assert (found["places"], found["same_grade"], found["same_relevance"], found["kappa_relevance"]) == (3, 2, 3, 1.0)
+
+
+def test_importers_of_a_name_are_those_in_its_own_package_too_and_importers_of_a_package_are_others(tmp_path: Path) -> None:
+    for name, text in {
+        "till/src/till/__init__.py": "from .drawer import Drawer\n",
+        "till/tests/test_drawer.py": "from till import Drawer\n",
+        "ferry/bar.py": "from till.drawer import Drawer as D\n",
+        "ferry/kiosk.py": "import till.printer\nfrom ferry.drawer import Drawer\n",
+        "ferry/deck.py": "from .drawer import Drawer\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = importers_of(tmp_path, "till", ["Drawer"])
+    assert found["till"] == [("ferry", "bar.py"), ("ferry", "kiosk.py")]
+    assert found["Drawer"] == [("ferry", "bar.py"), ("till", "src/till/__init__.py"), ("till", "tests/test_drawer.py")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from search_router.benchmark import index_growth
 from search_router.benchmark.corpus import make_corpus
 from search_router.benchmark.questions import UnusableData
+from tests.command_line import run_cli
 
 pytestmark = pytest.mark.heavy
 
@@ -40,7 +43,7 @@ def test_too_few_lines_are_refused(tmp_path: Path) -> None:
 
 
 def test_one_size_has_all_its_figures_and_every_edit_is_found(tmp_path: Path) -> None:
-    result: dict[str, Any] = index_growth.run([write_sources(tmp_path / "one", 12)], [200], saves=2, switched=3)
+    result: dict[str, Any] = index_growth.run([write_sources(tmp_path / "one", 12)], [200], saves=2, switched=3, out=tmp_path / "out")
     (size,) = result["sizes"]
     assert (size["lines"], size["files"]) == (220, 10)
     assert size["build"]["s"] > 0 and size["build"]["cpu_s"] > 0 and size["disk_bytes"] > 0
@@ -49,3 +52,14 @@ def test_one_size_has_all_its_figures_and_every_edit_is_found(tmp_path: Path) ->
     assert (size["saves"]["n"], size["saves"]["found"]) == (2, 2)
     assert (size["switches"]["files"], size["switches"]["never_seen"]["found"]) == (3, True)
     assert size["switches"]["seen"]["right"] == size["switches"]["seen"]["of"] == 10
+    page = (tmp_path / "out/report.html").read_text()
+    assert "after a save p50" in page and "10 of 10" in page and "<script" not in page
+    assert json.loads((tmp_path / "out/index.json").read_text()) == result
+    if importlib.util.find_spec("matplotlib") is not None:
+        assert page.count("<svg") == 3
+        assert (tmp_path / "out/plots/build.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "out/home/200/cache").exists()
+    kept = run_cli(
+        tmp_path, "experiments", "--paper-slug", "bench-index-200", "--json", environ={"SEARCH_ROUTER_HOME": str(tmp_path / "out/home/200")}
+    )
+    assert kept.json["requests"] > 20

@@ -6,6 +6,8 @@ import importlib.util
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 from search_router.benchmark.ask import environment
 from search_router.benchmark.fixture_run import RunOptions, run_suite
 from search_router.benchmark.questions import UnusableData
-from search_router.benchmark.run_arms import choose_arms, known_arms
+from search_router.benchmark.run_arms import choose_arms, known_arms, patient_flags
 from search_router.benchmark.run_compare import compare_runs
 from search_router.benchmark.run_receipts import HOME, check_emission
 from search_router.benchmark.run_rows import breaches, errors
@@ -122,7 +124,7 @@ def test_a_deleted_receipt_fails(copies: Path) -> None:
     assert "28 of 29" in reasons[0]
 
 
-@pytest.mark.parametrize(("factor", "gates"), [(1.05, []), (1.15, ["p95"]), (1.25, ["p95", "p99"])])
+@pytest.mark.parametrize(("factor", "gates"), [(1.05, []), (1.2, ["p95"]), (1.25, ["p95", "p99"])])
 def test_added_latency_fails_beyond_the_limits(copies: Path, factor: float, gates: list[str]) -> None:
     change_rows(copies / "second", lambda row: row | {"ms": [ms * factor for ms in row["ms"]]})
     reasons = compare_runs(copies / "first", copies / "second").reasons
@@ -150,6 +152,24 @@ def test_runs_over_different_suites_are_not_compared(copies: Path) -> None:
         compare_runs(copies / "first", copies / "second")
 
 
+def test_a_patient_run_is_not_compared_with_one_that_had_deadlines(copies: Path) -> None:
+    path = copies / "second/summary.json"
+    path.write_text(json.dumps(summary_of(copies / "second") | {"place": summary_of(copies / "second")["place"] | {"patient": True}}))
+    with pytest.raises(UnusableData, match="patient"):
+        compare_runs(copies / "first", copies / "second")
+
+
+def test_an_arm_over_other_commits_asks_nothing(runs: Path, tmp_path: Path) -> None:
+    roots = [str(path) for path in sorted((runs / "built/projects").iterdir())]
+    arm = {"name": "fused", "flags": FEW, "request": {}, "rotate": 0}
+    job = {"roots": roots, "home": str(tmp_path), "config_file": "", "heads": ["0" * 40], "arms": [arm], "rounds": 1, "cold": 0}
+    job["questions"] = [["a", {"question": "how are receipts printed"}]]
+    command = [sys.executable, "-m", "search_router.benchmark.fixture_ask"]
+    ended = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, check=False)
+    assert ended.returncode == 1 and "other commits than the suite's" in ended.stderr
+    assert ended.stdout == ""
+
+
 def test_the_command_says_why_and_ends_with_1(copies: Path) -> None:
     ended = run_cli(copies, "bench", "compare", str(copies / "first"), str(copies / "sabotaged"))
     assert ended.code == 1
@@ -167,6 +187,8 @@ def test_every_arm_is_made_from_the_configuration(tmp_path: Path) -> None:
     arms = known_arms(config)
     for name in ("fused", "hinted", "scoped", "grep alone", "no-fusion", "no-priors", "no-boosts", "rotated", "k=20", "k=100"):
         assert name in arms
+    assert "experts.grep.cap_ms=60000" in patient_flags(config)
+    load_config(roots=[tmp_path], environ={"SEARCH_ROUTER_HOME": str(tmp_path / "home")}, flags=patient_flags(config))
     for arm in arms.values():
         load_config(roots=[tmp_path], environ={"SEARCH_ROUTER_HOME": str(tmp_path / "home")}, flags=arm.flags)
     assert [arm.name for arm in choose_arms(["k=20"], config)] == ["fused", "k=20"]

@@ -60,6 +60,7 @@ def fuse(
     names: frozenset[str] = frozenset(),
     config: FusionConfig = FUSION,
     dropped: Dropped | None = None,
+    sections_first: bool = False,
 ) -> list[Fused]:
     keys = {
         (h.project, h.path or ""): normalise_path(h.path or "", DEMO, (DEMO,), lambda p: False)
@@ -69,7 +70,7 @@ def fuse(
     }
     silent = [name for name, weight in weights.items() if weight == 0]
     candidates = identify(answers, keys, files, dropped if dropped is not None else Dropped(), silent)
-    return fuse_rankings(candidates, weights=weights, cards=CARDS, config=config, names=names)
+    return fuse_rankings(candidates, weights=weights, cards=CARDS, config=config, names=names, sections_first=sections_first)
 
 
 def order(fused: Sequence[Fused]) -> list[tuple[str, ...]]:

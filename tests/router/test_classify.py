@@ -84,6 +84,14 @@ def test_questions_that_no_rule_was_tuned_on_are_classified() -> None:
         ('find the string "who calls this"', Intent.IDENTIFIER),
         ("foo.*bar", Intent.IDENTIFIER),
         ("installation guide", Intent.DOCS),
+        ("folding table lines that are too wide onto the next line with an indent", Intent.CONCEPTUAL),
+        ("show all lines that begin with a tab", Intent.IDENTIFIER),
+        ("making a slug out of a title such as a file name", Intent.CONCEPTUAL),
+        ("guess the language from a file name", Intent.CONCEPTUAL),
+        ("the file name ending in .lock", Intent.IDENTIFIER),
+        ("what do the docs say about access control", Intent.DOCS),
+        ("what does the scheduler control", Intent.CONCEPTUAL),
+        ("find Ledger", Intent.TYPED_SYMBOL),
     ],
 )
 def test_near_misses_fall_on_the_right_side(question: str, intent: Intent) -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from search_router.router.identity import Dropped
-from search_router.schema import CommitRecord, Hit
+from search_router.schema import CommitRecord, DocumentFacts, Hit
 from tests.router.ranking import CARDS, FILES, FUSION, WEIGHTS, fuse, order
 
 PATHS = sorted(path for _, path in FILES)
@@ -106,3 +107,34 @@ def test_weights_are_used() -> None:
     given_answers = {"grep": [Hit("demo", "src/b.py", 5, 5)], "ty": [Hit("demo", "src/a.py", 90, 90)]}
     assert order(fuse(given_answers, weights=WEIGHTS | {"ty": 0.9}))[0][2] == "src/b.py"
     assert order(fuse(given_answers, weights=WEIGHTS | {"grep": 0.9}))[0][2] == "src/a.py"
+
+
+SECTION = DocumentFacts("Guide", "Closing")
+DOCUMENT = {
+    "grep": [Hit("demo", "src/b.py", 3, 9), Hit("demo", "src/a.py", 1, 5)],
+    "symbols": [Hit("demo", "src/b.py", 3, 9)],
+    "semantic": [Hit("demo", "src/b.py", 30, 40, about=SECTION)],
+}
+
+
+def test_of_one_document_the_section_is_shown_when_documentation_is_asked_for() -> None:
+    places = [(f.candidate.path, f.candidate.start_line) for f in fuse(DOCUMENT, sections_first=True)]
+    assert places == [("src/b.py", 30), ("src/a.py", 1), ("src/b.py", 3)]
+    assert fuse(DOCUMENT)[0].candidate.start_line == 3
+
+
+def test_a_section_of_an_expert_without_weight_changes_nothing() -> None:
+    silent = WEIGHTS | {"semantic": 0.0}
+    assert fuse(DOCUMENT, weights=silent, sections_first=True) == fuse(DOCUMENT, weights=silent)
+
+
+@given(answers, weights, st.sets(st.sampled_from(sorted(CARDS))))
+def test_sections_first_never_changes_the_order_of_files(
+    given_answers: dict[str, list[Hit]], w: dict[str, float], readers: set[str]
+) -> None:
+    documents = {
+        name: [replace(h, about=SECTION) if name in readers and h.commit is None else h for h in found]
+        for name, found in given_answers.items()
+    }
+    files = [[f.candidate.key[:3] for f in fuse(documents, weights=w, sections_first=first)] for first in (False, True)]
+    assert list(dict.fromkeys(files[0])) == list(dict.fromkeys(files[1]))

@@ -30,6 +30,8 @@ GENERIC_WORDS: Final = frozenset(
 """Words that say little about which code is meant, because they could be said of any."""
 GENERIC_WEIGHT: Final = 0.4
 
+DOCUMENT_WORDS: Final = frozenset(stem(word) for word in ("doc", "docs", "document", "documents", "documentation", "documented"))
+
 
 @functools.lru_cache(maxsize=262_144)
 def words_of(identifier: str) -> tuple[str, ...]:
@@ -73,6 +75,13 @@ def question_words(question: str) -> dict[str, float]:
             if part not in STOP_WORDS and (len(part) > 1 or not part.isascii()):
                 weights.setdefault(stem(part), GENERIC_WEIGHT if part in GENERIC_WORDS else 1.0)
     return weights
+
+
+def topic_words(question: str) -> dict[str, float]:
+    """`question_words` without those that only say that a document is wanted, unless nothing else is left: every document is one."""
+    weights = question_words(question)
+    topic = {word: weight for word, weight in weights.items() if word not in DOCUMENT_WORDS}
+    return topic or weights
 
 
 def names_in(question: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from search_router.adapters.local.cards import embedded_card
-from search_router.adapters.local.code_words import question_words
+from search_router.adapters.local.code_words import topic_words
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.embedding import Embedding
 from search_router.adapters.local.index_readiness import UNREAD
@@ -92,7 +92,7 @@ class KnowledgeExpert:
         answer = await asyncio.to_thread(
             answer_question,
             call,
-            question_words(call.sub_query.text),
+            topic_words(call.sub_query.text),
             space,
             self._config,
             today=self._today(),

@@ -110,7 +110,8 @@ IDENTIFIER: tuple[Rule, ...] = (
         600,
         r" (?:grep|rg|ripgrep|search (?:the |our |all |in )?(?:\S+ )?for|substrings?|placeholder text|"
         r"look for the literal|exact match(?:es)?|exact (?:text|string|phrase)|verbatim|literally|"
-        r"occurr?ences?(?: of)?|mentions?(?: of)?|lines? (?:with|that|matching|containing)|"
+        r"occurr?ences?(?: of)?|mentions?(?: of)?|(?<!next )(?<!same )(?<!last )lines? (?:with|matching|containing)|"
+        r"(?:the|all|any|every|each|which|what|find|show|list|get|return|print|me|of) lines? that|"
         r"containing|contains?|hits for|hard-?coded|hard coded|magic (?:number|string|constant|value)) ",
         unless=r" how (?:does|do|is|are) | (?:commit|commits|pr) that ",
     ),
@@ -166,6 +167,7 @@ IDENTIFIER: tuple[Rule, ...] = (
         "identifier.files",
         800,
         r" files? (?:named|called|matching|with (?:the )?(?:extension|name|suffix)|ending|whose name) | (?:filename|file name) ",
+        unless=r" (?:as|from|into|to|out of) (?:a|an|each|every) (?:filename|file name) ",
     ),
     rule(
         "identifier.the-text",

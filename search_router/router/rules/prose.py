@@ -32,7 +32,12 @@ CONCEPTUAL: tuple[Rule, ...] = (
         r"invariants?|trade-?offs?|policy|algorithm|model|pattern|handling) ",
     ),
     rule("conceptual.happens", 600, r" (?:what (?:happens|will happen|would happen)|what is going on|goes on inside) "),
-    rule("conceptual.what-does", 500, r" what (?:does|do)(?: \S+){1,8}? (?:do|mean|represent|handle|control|happen) "),
+    rule(
+        "conceptual.what-does",
+        500,
+        r" what (?:does|do)(?: \S+){1,8}? (?:do|mean|represent|handle|control|happen) ",
+        unless=r" (?:docs?|documentation|readme|manual|guide|handbook) (?:says?|tells?|recommends?|states?) ",
+    ),
     rule("conceptual.what-acts", 400, r" what (?!is |does |was |has |use_b |breaks |use_)(?:\w+[a-rt-z]s|reach_b) (?!_)"),
     rule("conceptual.what-is", 250, r" what (?:is|are) "),
     rule(

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from search_router.adapters.local.code_words import GENERIC_WEIGHT, MAX_IDENTIFIER, count_words, names_in, question_words, words_of
+from search_router.adapters.local.code_words import (
+    GENERIC_WEIGHT,
+    MAX_IDENTIFIER,
+    count_words,
+    names_in,
+    question_words,
+    topic_words,
+    words_of,
+)
+from search_router.adapters.local.qualified_names import stem
 
 
 @pytest.mark.parametrize("asked", ["parse", "parser", "parsing", "parsed", "Parsers"])
@@ -66,3 +75,9 @@ def test_no_text_is_refused_and_weights_are_shares(text: str) -> None:
     assert all(0 < weight <= 1 and word for word, weight in question_words(text).items())
     assert all(count > 0 and word for word, count in count_words(text).items())
     assert all(name in text for name in names_in(text))
+
+
+def test_words_for_documents_are_no_topic_unless_nothing_else_is_asked() -> None:
+    assert set(topic_words("documentation of closing a ledger")) == {stem("closing"), stem("ledger")}
+    assert set(topic_words("the docs")) == {"doc"}
+    assert topic_words("closing a ledger") == question_words("closing a ledger")
