@@ -50,7 +50,7 @@ def _place_line(place: Mapping[str, Any]) -> str:
     code, machine = place["code"], place["machine"]
     commit = f"{(code['commit'] or 'no checkout')[:12]} {code['branch'] or ''}{' with changes' if code['dirty'] else ''}"
     suite = f"suite {place['suite']['name']} {place['suite']['version']} ({place['suite']['manifest']})"
-    config = f"{place['config']['version']} {place['config']['hash'][:12]}{' with patience' if place['patient'] else ''}"
+    config = f"{place['config']['version']} {place['config']['hash'][:12]}{' with patience' if place.get('patient') else ''}"
     machine_said = f"{machine['processor']}, {machine['cpus']} CPUs, load {machine['load_1m']}"
     return escape(f"{place['started']} · {commit} · {config} · {suite} · {machine_said} · Python {place['python']}")
 
@@ -137,7 +137,7 @@ def _arms(summary: Mapping[str, Any], plots: Mapping[str, Plot]) -> list[str]:
         ]
         for name, arm in arms.items()
     ]
-    missing: Sequence[str] = summary["not_in_time"]
+    missing: Sequence[str] = summary.get("not_in_time", ())
     said = f"<p>Not asked, for want of time: {escape(', '.join(missing))}.</p>" if missing else ""
     listed = table(("NDCG@10", "all", *CLASSES, "F1", "p50", "p95"), rows)
     return ["<h2>Arms</h2>", figure(plots, "arms"), figure(plots, "k"), listed, said]
