@@ -43,6 +43,7 @@ class ExpertShelf(Mapping[str, Expert]):
         self.index = shared_index(config, cache_dir)
         self._cache_dir = cache_dir
         self._reserve = reserve_of(config)
+        self._llm = config.llm
         self._vectors = VectorIndex(self.index, config.vectors, cache_dir, max_file_bytes=self.index.max_file_bytes)
         self._settings = {name: settings for name, settings in config.experts.items() if settings.enabled}
         self._made: dict[str, Expert] = {}
@@ -109,7 +110,7 @@ class ExpertShelf(Mapping[str, Expert]):
             case HistoryConfig():
                 from search_router.adapters.local.history import HistoryExpert
 
-                return HistoryExpert(name, settings, self._cache_dir, reserve=self._reserve)
+                return HistoryExpert(name, settings, self._cache_dir, reserve=self._reserve, llm=self._llm)
             case ScipConfig():
                 from search_router.adapters.local.scip import ScipExpert
 

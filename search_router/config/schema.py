@@ -164,10 +164,14 @@ class LanguageModelConfig(Section):
     """Whether it is asked for the intent of a question on which the rules abstain."""
     reading_order: bool
     """Whether it is asked in which order the best files are to be read."""
+    commit_summaries: bool
+    """Whether it is asked, in the background and whatever a request's budget says, what the newest commits change."""
+    commits: int = Field(ge=1, le=100_000)
+    """Of so many commits."""
     files: int = Field(ge=2, le=100)
     """Of so many files."""
     characters: int = Field(ge=100, le=100_000)
-    """So much of each file's text is read."""
+    """So much of each file's text, or of a commit's message and patch, is read."""
     cap_ms: int = Field(ge=1, le=600_000)
     """Its deadline for one call, whatever the request's budget."""
 

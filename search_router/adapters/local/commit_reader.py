@@ -112,7 +112,7 @@ async def is_partial_clone(root: Path) -> bool:
     return finished.returncode == 0 and b" true\n" in finished.stdout
 
 
-class _Pursuit:
+class Pursuit:
     """One piece of work in the background that can be stopped. `finished` is true only when it came to its end."""
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -124,6 +124,11 @@ class _Pursuit:
         with self._scope:
             await work()
             self.finished = True
+
+    @property
+    def ended(self) -> bool:
+        """Whether it runs no more, however it came out."""
+        return self._task.done()
 
     @property
     def failed(self) -> bool:
@@ -155,14 +160,14 @@ class CommitReader:
         self.is_partial_clone = False
         self.store_note: str | None = None
         self.summary_note: str | None = None
-        self._summary: _Pursuit | None = None
+        self._summary: Pursuit | None = None
         self._max_commits = max_commits
         self._cache_dir = cache_dir
         self._reserve = reserve
         self._place: tuple[Path, str, frozenset[str]] | None = None
         self._damage: sqlite3.Error | None = None  # of the stored table, to be dealt with by the next reading
         self._head: Head | None = None  # what `rows` follow, or are on the way to
-        self._pursuit: _Pursuit | None = None
+        self._pursuit: Pursuit | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -175,7 +180,7 @@ class CommitReader:
         if head == self._head and earlier is not None and not earlier.failed and self._damage is None:
             return
         self._head = head
-        self._pursuit = _Pursuit(lambda: self._bring_up(head, earlier))
+        self._pursuit = Pursuit(lambda: self._bring_up(head, earlier))
 
     async def wait(self, seconds: float) -> None:
         """Wait until the reading is complete, at most so long.
@@ -192,7 +197,7 @@ class CommitReader:
         if not self.is_complete or head is None or head.is_shallow or self.is_partial_clone:
             return
         if self._summary is None:
-            self._summary = _Pursuit(self._summarise)
+            self._summary = Pursuit(self._summarise)
         await self._summary.wait(max(0.0, seconds))
 
     @property
@@ -226,7 +231,7 @@ class CommitReader:
 
     # -------------------------------------------------------------- the background task
 
-    async def _bring_up(self, head: Head, earlier: _Pursuit | None) -> None:
+    async def _bring_up(self, head: Head, earlier: Pursuit | None) -> None:
         if earlier is not None:
             await earlier.stop()
         await self._stop_summary()
@@ -260,11 +265,15 @@ class CommitReader:
         # A shallow clone's oldest commits seem to add everything; such rows must never be shared with a full clone.
         self.log = await anyio.to_thread.run_sync(CommitLog, None if head.is_shallow else self._store(head), self._reserve)
 
-    def _store(self, head: Head) -> Path:
+    def place_of(self, head: Head, what: str) -> Path:
+        """Where a table of this project's commits is kept; `what` names it, with its version."""
         name = hashlib.sha256(f"{head.common_dir}\0{head.prefix}\0{self.is_partial_clone}".encode("utf-8", "surrogateescape")).hexdigest()[
             :24
         ]
-        return self._cache_dir / f"history-v{FORMAT_VERSION}-{name}.sqlite"
+        return self._cache_dir / f"{what}-{name}.sqlite"
+
+    def _store(self, head: Head) -> Path:
+        return self.place_of(head, f"history-v{FORMAT_VERSION}")
 
     async def _set_aside(self, head: Head, damage: sqlite3.Error) -> None:
         """Move the damaged table out of the way, so that a new one is made in its place.

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import anyio
 
+from search_router.adapters.language_model import make_language_model
 from search_router.adapters.local import gitfiles
 from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.commit_reader import read_head
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.git import run_git
 from search_router.adapters.local.named_projects import project_factors
-from search_router.adapters.local.project_history import Answer, ProjectHistory
-from search_router.config.schema import HistoryConfig
+from search_router.adapters.local.project_history import Answer, ProjectHistory, Teller
+from search_router.config.schema import HistoryConfig, LanguageModelConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project
 
@@ -29,10 +30,19 @@ PROJECTS_AT_ONCE = 2
 class HistoryExpert:
     """Implements the Expert protocol over git. Needs asyncio: reading goes on in tasks of its own, which `aclose` ends."""
 
-    def __init__(self, id: str, config: HistoryConfig, cache_dir: Path, reserve: Reserve = DEFAULT_RESERVE) -> None:  # noqa: A002 - the card calls it id
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - the card calls it id
+        config: HistoryConfig,
+        cache_dir: Path,
+        reserve: Reserve = DEFAULT_RESERVE,
+        llm: LanguageModelConfig | None = None,
+    ) -> None:
         self._config = config
         self._cache_dir = cache_dir
         self._reserve = reserve
+        model = make_language_model(llm) if llm is not None and llm.commit_summaries else None
+        self._teller = Teller(model, llm) if llm is not None and model is not None else None
         self._histories: dict[Path, ProjectHistory] = {}
         self._card = embedded_card(id, config)
 
@@ -65,7 +75,7 @@ class HistoryExpert:
 
     def _history(self, project: Project) -> ProjectHistory:
         if project.root not in self._histories:
-            self._histories[project.root] = ProjectHistory(project.root, self._config, self._cache_dir, self._reserve)
+            self._histories[project.root] = ProjectHistory(project.root, self._config, self._cache_dir, self._reserve, self._teller)
         return self._histories[project.root]
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
@@ -93,6 +103,8 @@ class HistoryExpert:
         histories, self._histories = self._histories, {}
         for history in histories.values():
             await history.aclose()
+        if self._teller is not None:
+            await self._teller.model.aclose()
 
 
 def _world_of(projects: Sequence[Project]) -> str | None:

@@ -138,6 +138,8 @@ def answer_question(
         notes.append(
             f"{len(visible.hidden)} document(s) expired or not valid yet are hidden (filters.include_expired, filters.include_pending)"
         )
+    if (indexed := sum(part.segment.living for part in space.parts)) and not space.document_count:
+        notes.append(f"the path, the filters and today's date let in none of {indexed} document(s)")
     yields = tuple(
         Yielding(judged[later].found.part.project, judged[later].found.document.path, judged[earlier].found.document.path)
         for later, earlier in pairs

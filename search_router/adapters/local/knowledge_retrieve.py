@@ -232,4 +232,5 @@ def _report(name: str, placed: list[_Placed], looked_at: int, started: float) ->
         kept.setdefault(place[:2], (place, raw))
     places = tuple(kept.values())[:DEPTH]
     ms = round((time.perf_counter() - started) * 1000, 3)
-    return Retrieved(places, StageFacts(stage=name, active=True, reason="ran", in_=looked_at, out=len(places), ms=ms))
+    reason = "ran" if places else "no word of the question stands there" if looked_at else "there is nothing to look at"
+    return Retrieved(places, StageFacts(stage=name, active=True, reason=reason, in_=looked_at, out=len(places), ms=ms))

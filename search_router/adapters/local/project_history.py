@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 
+from search_router.adapters.language_model import LanguageModel
 from search_router.adapters.local.commit_log import CommitLog, StoredCommit
 from search_router.adapters.local.commit_reader import CommitReader, Head, HeadWatch
+from search_router.adapters.local.commit_told import BEING_TOLD, VERSION, ToldCommits
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.history_question import Aspect, asks_for_commit, aspect_of, code_terms, file_terms, message_tokens
 from search_router.adapters.local.history_rank import LIST_LENGTH, Found, rank_commits
 from search_router.adapters.local.pickaxe import Ground, Needle, Scan, ScanCache, search_changes
-from search_router.config.schema import HistoryConfig
+from search_router.config.schema import HistoryConfig, LanguageModelConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import CommitRecord, ExpertCall, Hit, Intent, Project, QueryForm
 
@@ -28,6 +31,13 @@ CHANGED_WORDS_WEIGHT = 1.0
 """Of the BM25 of what a commit changed, beside that of its message and paths."""
 SAME_NAMED_FILES = 20
 MAX_PATHS = 100
+
+
+class Teller(NamedTuple):
+    """Who says what a commit is about, where that is switched on."""
+
+    model: LanguageModel
+    settings: LanguageModelConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +76,12 @@ class _Search:
 class ProjectHistory:
     """Owns the reader and the remembered scans of one project root."""
 
-    def __init__(self, root: Path, config: HistoryConfig, cache_dir: Path, reserve: Reserve = DEFAULT_RESERVE) -> None:
+    def __init__(
+        self, root: Path, config: HistoryConfig, cache_dir: Path, reserve: Reserve = DEFAULT_RESERVE, teller: Teller | None = None
+    ) -> None:
         self._config = config
+        self._reserve, self._teller = reserve, teller
+        self._told: ToldCommits | None = None
         self._reader = CommitReader(root, config.max_commits, cache_dir, reserve)
         self._watch = HeadWatch(root)
         self._places: tuple[array[int], dict[int, int]] | None = None
@@ -76,6 +90,9 @@ class ProjectHistory:
 
     async def aclose(self) -> None:
         """End the reading; safe to call twice."""
+        told, self._told = self._told, None
+        if told is not None:
+            await told.aclose()
         await self._reader.aclose()
 
     async def answer(self, project: Project, call: ExpertCall, until: float) -> Answer:
@@ -122,11 +139,26 @@ class ProjectHistory:
                 search.notes.append("the words of changes are still being read; asked again, more is found")
                 search.settled = False
             search.notes += [reader.summary_note] if reader.summary_note else []
+            for row, score in (await self._what_is_told(search, head, tokens)).items():
+                worth[row] = worth.get(row, 0.0) + CHANGED_WORDS_WEIGHT * score
         search.worth = max(worth.values(), default=0.0)
         search.messages = sorted(worth, key=lambda row: (-worth[row], search.place[row]))[:LIST_LENGTH]
         if call.intent is Intent.HISTORY:
             await self._search_changes(search, head, call, until)
         return await self._present(search, project, head, call.limit)
+
+    async def _what_is_told(self, search: _Search, head: Head, tokens: Sequence[str]) -> Mapping[int, float]:
+        """BM25 by row of what a language model says of commits, where one is configured for that; and what to say about it."""
+        reader = self._reader
+        if self._teller is None or not reader.is_complete or head.is_shallow or reader.is_partial_clone:
+            return {}
+        if self._told is None:
+            place = reader.place_of(head, f"history-told-v{VERSION}")
+            self._told = ToldCommits(reader.root, *self._teller, place, self._reserve)
+        scores = await self._told.matching(search.log, reader.rows, tokens, search.place, LIST_LENGTH)
+        search.notes += [self._told.note] if self._told.note else [BEING_TOLD] if self._told.is_underway else []
+        search.settled = search.settled and not self._told.is_underway and self._told.note is None
+        return scores
 
     def _place_of_each(self) -> Mapping[int, int]:
         """Each row's place, newest 0; remembered while the rows are the same, because there are tens of thousands."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_router.adapters.local.knowledge_rank import move_before
+from search_router.adapters.local.knowledge_rank import move_before, time_factor
 from search_router.adapters.local.knowledge_time import (
     DocumentStatus,
     Validity,
@@ -17,6 +17,7 @@ from search_router.adapters.local.knowledge_time import (
     recency,
     status_on,
 )
+from search_router.config.schema import KnowledgeWeights
 
 TODAY = datetime.date(2026, 6, 1)
 
@@ -113,3 +114,32 @@ def test_moving_before_keeps_everything_and_does_what_it_says(case: tuple[int, l
     assert sorted(order) == list(range(count))
     assert all(order.index(earlier) < order.index(later) for later, earlier in pairs)
     assert move_before(count, []) == list(range(count))
+
+
+@given(
+    st.dates(datetime.date(1970, 1, 1), datetime.date(2100, 1, 1)).map(lambda d: d.isoformat()) | st.none(),
+    st.dates(datetime.date(2000, 1, 1), datetime.date(2050, 1, 1)),
+    st.sampled_from(DocumentStatus),
+    st.integers(1, 5000),
+    st.floats(0, 1),
+)
+def test_at_temporal_weight_zero_a_date_counts_for_exactly_nothing(
+    date: str | None, today: datetime.date, status: DocumentStatus, half_life: int, damping: float
+) -> None:
+    weights = KnowledgeWeights(lexical=1, semantic=1, document=1, temporal=0, historical_damping=damping)
+    dated, undated = (time_factor(Validity(content_date=each), status, today, weights, half_life) for each in (date, None))
+    assert dated == undated
+    assert status not in (DocumentStatus.CURRENT, DocumentStatus.PENDING) or dated == 1.0
+
+
+@given(st.floats(0, 1), st.integers(0, 40_000), st.integers(0, 40_000), st.integers(1, 5000))
+def test_a_newer_document_never_loses_by_its_date_and_gains_at_most_the_weight(weight: float, one: int, two: int, half_life: int) -> None:
+    weights = KnowledgeWeights(lexical=1, semantic=1, document=1, temporal=weight, historical_damping=0.5)
+    today = datetime.date(2026, 6, 1)
+
+    def factor(age: int) -> float:
+        written = (today - datetime.timedelta(days=age)).isoformat()
+        return time_factor(Validity(content_date=written), DocumentStatus.CURRENT, today, weights, half_life)
+
+    newer, older = factor(min(one, two)), factor(max(one, two))
+    assert 1.0 <= older <= newer <= 1.0 + weight

@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from search_router.adapters.local.code_segment import Segment
+from search_router.adapters.local.knowledge_document import derive_document
+from search_router.adapters.local.knowledge_rank import fuse_documents
+from search_router.adapters.local.knowledge_retrieve import Part, Place, Retrieved
 from search_router.router.service import open_router
+from search_router.schema import StageFacts
 from tests.adapters.local.knowledge_workspace import call_for, default_config, expert_over, paths, write
 from tests.scripted_router import environ
 
@@ -49,6 +55,41 @@ async def first(folder: Path, files: dict[str, str], question: str) -> list[str]
 async def test_a_superseded_twin_stands_behind_its_successor(tmp_path: Path) -> None:
     found = await first(tmp_path, TWINS, "which message queue do we use")
     assert found[:2] == ["adr/0007-queue.md", "adr/0003-queue.md"]
+
+
+@pytest.mark.parametrize("old", ["adr/0001-queue.md", "adr/0099-queue.md"], ids=["the old one sorts first", "the old one sorts last"])
+@pytest.mark.parametrize("told_by", ["old", "new"])
+async def test_a_superseded_twin_stands_behind_whoever_says_so_and_whatever_it_is_called(tmp_path: Path, old: str, told_by: str) -> None:
+    said = "superseded_by: 0050-queue.md\n" if told_by == "old" else ""
+    says = f"supersedes: {old.rpartition('/')[2]}\n" if told_by == "new" else ""
+    body = "# Message queue\n\nThe message queue for jobs is {}. The message queue keeps a message for a day.\n"
+    files = {
+        old: f"---\nowner: a\n{said}---\n{body.format('RabbitMQ')}",
+        "adr/0050-queue.md": f"---\nowner: a\n{says}---\n{body.format('NATS')}",
+        "adr/0060-cache.md": "# Cache\n\nAnswers are cached.\n",
+    }
+    assert (await first(tmp_path, files, "message queue for jobs"))[:2] == ["adr/0050-queue.md", old]
+
+
+@pytest.mark.parametrize("living", ["aa.md", "zz/payments.md"])
+@pytest.mark.parametrize("count", [3, 60])
+async def test_a_flood_of_any_size_stands_behind_a_living_document_of_any_name(tmp_path: Path, living: str, count: int) -> None:
+    notes = {
+        f"notes/2025-{1 + n % 12:02}-{1 + n % 28:02}-{n}.md": f"# Notes\n\nThe payments retry limit: payments retry limit again, {n}.\n"
+        for n in range(count)
+    }
+    files = {**notes, living: "---\ncomponent: payments\n---\n# Payments\n\n## Retries\n\nThe retry limit of payments is five.\n"}
+    assert (await first(tmp_path, files, "what is the payments retry limit"))[0] == living
+
+
+async def test_an_answer_without_documents_says_why(tmp_path: Path) -> None:
+    project = write(tmp_path / "work", TWINS)
+    async with expert_over(tmp_path) as expert:
+        filtered = await expert.search(call_for("message queue", project, tags=["nobody"]))
+        unknown = await expert.search(call_for("xylophone", project))
+    assert filtered.hits == () and any("let in none of 3 document(s)" in note for note in filtered.notes)
+    assert unknown.hits == () and {s.stage: s.reason for s in unknown.stages}["lexical"] == "no word of the question stands there"
+    assert [s.in_ > 0 for s in unknown.stages if s.stage == "lexical"] == [True]
 
 
 async def test_a_superseded_record_without_a_matching_successor_is_still_found(tmp_path: Path) -> None:
@@ -167,6 +208,20 @@ async def test_with_a_temporal_weight_the_newer_of_two_equals_stands_first(tmp_p
     project = write(tmp_path / "work", files)
     async with expert_over(tmp_path, default_config(temporal=0.2)) as expert:
         assert paths(await expert.search(call_for("deploy the service", project))) == ["b.md", "a.md"]
+
+
+def test_a_section_stands_for_its_document_whoever_found_that_as_a_whole() -> None:
+    document = derive_document("a.md", "markdown", "# Title\n\nText.\n\n## Part\n\nMore.\n")
+    part = Part("work", Segment([]), Segment([]).body, (document,), {}, np.zeros(1, np.bool_))
+
+    def retrieved(name: str, chunk: int | None) -> Retrieved:
+        return Retrieved(((Place(0, 0, chunk), 1.0),), StageFacts(stage=name, active=True, reason="ran", in_=1, out=1, ms=0))
+
+    weights = default_config().weights
+    for order in (("document", "lexical"), ("lexical", "document")):
+        (found,) = fuse_documents([part], [retrieved(name, 1 if name == "lexical" else None) for name in order], weights)
+        assert found.chunk == 1
+        assert {str(rank) for rank in found.ranks} == {"document #1 of 1: 1", "lexical #1 of 1: 1"}
 
 
 # ------------------------------------------------------------------ through the front door
