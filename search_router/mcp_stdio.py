@@ -78,12 +78,11 @@ class LineSplitter:
     def _keep(self, part: bytes) -> None:
         if not part:
             return
-        before, self._size = self._size, self._size + len(part)
+        self._size += len(part)
         self._parts.append(part)
         if self._size > self.limit:
             kept = b"".join(self._parts)
-            if before <= self.limit:
-                self._head = kept[:END_BYTES]
+            self._head = (self._head + part[:END_BYTES] if self._head else kept)[:END_BYTES]
             self._parts = [kept[-END_BYTES:]]
 
 

@@ -135,7 +135,7 @@ def test_lock_files_fix_versions_and_manifests_do_so_only_where_they_pin(tmp_pat
         "requirements-dev.txt": "# no\n-r other.txt\nmule[all]===3.0  # yes\n",
         "uv.lock": '[[package]]\nname = "zebra-core"\nversion = "1.4"\n',
         "package.json": '{"dependencies": {"a": "^1.0.0", "b": "2.0.0"}}',
-        "package-lock.json": '{"packages": {"": {}, "node_modules/a": {"version": "1.0.5"}, "node_modules/a/node_modules/c": {"version": "9"}}}',  # noqa: E501
+        "package-lock.json": '{"packages": {"": {}, "node_modules/a": {"version": "1.0.5"}, "node_modules/a/node_modules/c": {"version": "9"}}}',  # noqa: E501 - a lock file on one line
         "go.mod": "module x\n\nrequire (\n\tgithub.com/Wild/zebra v1.2.3\n\tgithub.com/x/y v0.1.0 // indirect\n)\n",
         "Cargo.lock": '[[package]]\nname = "zebra_rs"\nversion = "0.3.0"\n',
         "poetry.lock": "not toml [",
