@@ -72,7 +72,7 @@ async def _measure(folder: Path, commits: int, questions: int, added: int) -> di
     config = load_config(roots=[], environ={"SEARCH_ROUTER_HOME": str(folder / "home")}).config.experts["history"]
     assert isinstance(config, HistoryConfig)
     project = Project(id="work", root=root, kind="git")
-    chance = random.Random(2)  # noqa: S311
+    chance = random.Random(2)  # noqa: S311 - reproducible, no secret
     expert = HistoryExpert("history", config, folder / "cache")
     try:
         started, cpu = time.perf_counter(), time.process_time()
