@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -115,7 +115,8 @@ async def _ask(expert: Expert, call: ExpertCall, seconds: float) -> Reply:
     result: ExpertResult | None = None
     with anyio.move_on_after(max(0.0, seconds)) as scope:
         try:
-            result = await expert.search(call)
+            # It plans by the time that it really has, so that it can answer from what is ready, or say what it waited for.
+            result = await expert.search(replace(call, budget_ms=max(1, round(seconds * 1000))))
         except ExpertError as error:
             text = scrub(str(error))
             return reply(ExpertStatus(error.failure.value), text, error=scrub(error.detail) or text)

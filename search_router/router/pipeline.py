@@ -60,8 +60,10 @@ from search_router.schema import (
 ANSWERED = frozenset({ExpertStatus.OK, ExpertStatus.EMPTY})
 SHARE_TO_PRESENT = 1 / 6
 """Of the whole time; to read the last files without parsing them, to rank, and to sign."""
-FINISH_SECONDS = 0.012
-"""What a request takes of this process once its experts have ended. All requests end on one loop, so each may wait for those before it."""
+FINISH_SECONDS = 0.02
+"""What a request takes of a slow machine once its experts have ended. All end on one loop, so each may wait for those before it."""
+SHARE_TO_FINISH = 1 / 4
+"""Of the whole time, at most so much is kept for that, however many requests are underway."""
 TESTING_WORDS = frozenset({"test", "tests", "testing", "tested", "spec", "specs", "fixture", "fixtures", "mock", "mocks"})
 
 
@@ -289,7 +291,7 @@ async def _ask_all(trace: Trace, plan: Plan, calls: tuple[ExpertCall, ...], stag
     before = trace.replies
     with trace.stages.run(stage_name, len(calls)) as stage:
         budget = plan.latency_ms / 1000
-        finishing = min(budget * SHARE_TO_PRESENT, FINISH_SECONDS * trace.underway)
+        finishing = min(budget * SHARE_TO_FINISH, FINISH_SECONDS * trace.underway)
         left = budget - finishing - (time.perf_counter() - trace.started)
         try:
             await ask_experts(trace.surroundings.experts, calls, left, heard, progress)
