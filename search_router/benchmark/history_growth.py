@@ -21,6 +21,8 @@ from search_router.config.schema import HistoryConfig
 from search_router.schema import ExpertCall, ExpertResult, Intent, Project, QueryForm, SubQuery
 
 FILES: Final = 2000
+SCANS: Final = 5
+"""So many questions name something in code, and have changes scanned by git within `pickaxe_ms`."""
 STILL_READ: Final = "the words of changes are still being read"
 BUILD_SECONDS: Final = 3600.0
 WORDS: Final = (
@@ -36,12 +38,17 @@ def fast_import_stream(commits: int, seed: int) -> Iterator[bytes]:
     chance = random.Random(seed)  # noqa: S311 - reproducible, no secret
     for number in range(commits):
         words = chance.sample(WORDS, 4)
-        message = f"Change {words[0]} and {words[1]} of part{number}x\n".encode()
+        message = f"Change {words[0]} and {words[1]} of {part_name(number)}\n".encode()
         text = "".join(f"def {w}_{chance.randrange(10_000)}():\n    return {number}\n" for w in words).encode()
         path = f"src/area{number % 40}/{WORDS[number % len(WORDS)]}_{number % FILES}.py"
         stamp = f"A Person <person@example.org> {1_400_000_000 + number * 600} +0000"
         yield f"commit refs/heads/main\ncommitter {stamp}\ndata {len(message)}\n".encode() + message
         yield f"M 100644 inline {path}\ndata {len(text)}\n".encode() + text + b"\n"
+
+
+def part_name(number: int) -> str:
+    """A word for one commit alone, of letters, so that it does not look like a name in code."""
+    return "part" + "".join("abcdefghij"[int(digit)] for digit in str(number)) + "x"
 
 
 def make_history(root: Path, commits: int, seed: int = 1) -> None:
@@ -83,9 +90,13 @@ async def _measure(folder: Path, commits: int, questions: int, added: int) -> di
         await _ask_until(expert, project, messages=False)
         summarised, used = time.perf_counter() - started, time.process_time() - cpu
         warm: list[float] = []
+        burnt: list[float] = []
         for _ in range(questions):
-            number, words = chance.randrange(commits), chance.sample(WORDS, 2)
-            warm.append(await _timed(expert, project, f"when was {words[0]} {words[1]} changed for part{number}x", f"part{number}x"))
+            word, words = part_name(chance.randrange(commits)), chance.sample(WORDS, 2)
+            cpu = time.process_time()
+            warm.append(await _timed(expert, project, f"when was {words[0]} {words[1]} changed for {word}", word))
+            burnt.append((time.process_time() - cpu) * 1000)
+        scanned = [await _timed(expert, project, f"when was `{part_name(chance.randrange(commits))}` changed", "") for _ in range(SCANS)]
         after: list[float] = []
         for word in NEW_WORDS[:added]:
             await asyncio.to_thread(add_commit, root, word)
@@ -105,6 +116,8 @@ async def _measure(folder: Path, commits: int, questions: int, added: int) -> di
         "changes_read_s": round(summarised, 1),
         "cpu_s": round(used, 1),
         "question": summarise(warm),
+        "question_cpu": summarise(burnt),
+        "pickaxe": summarise(scanned),
         "after_a_commit": summarise(after),
         "new_process_ms": round(restarted, 1),
         "disk_mib": round(sum(p.stat().st_size for p in (folder / "cache").rglob("*") if p.is_file()) / 2**20, 1),
@@ -114,7 +127,7 @@ async def _measure(folder: Path, commits: int, questions: int, added: int) -> di
 async def _timed(expert: HistoryExpert, project: Project, question: str, word: str) -> float:
     """Milliseconds of one question. Raises RuntimeError when the commit that has the word is not among the first five."""
     started = time.perf_counter()
-    result = await expert.search(_call(question, project))
+    result = await expert.search(_call(question, project, 60_000))
     took = (time.perf_counter() - started) * 1000
     if not any(hit.commit is not None and word in hit.commit.subject for hit in result.hits[:5]):
         raise RuntimeError(f"the commit with {word} was not found: {result.partial or result.notes}")
@@ -135,8 +148,10 @@ def _is_being_read(result: ExpertResult) -> bool:
     return any(STILL_READ in note for note in result.notes)
 
 
-def _call(question: str, project: Project) -> ExpertCall:
-    return ExpertCall("history", SubQuery(QueryForm.TEXT, (), question), (project,), None, None, 10, 2500, 1000, "measured", Intent.HISTORY)
+def _call(question: str, project: Project, budget_ms: int = 2500) -> ExpertCall:
+    return ExpertCall(
+        "history", SubQuery(QueryForm.TEXT, (), question), (project,), None, None, 10, budget_ms, 1000, "measured", Intent.HISTORY
+    )
 
 
 def run(commits: int, questions: int, added: int) -> dict[str, object]:

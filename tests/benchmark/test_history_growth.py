@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from search_router.adapters.local.history import HistoryExpert
-from search_router.benchmark.history_growth import add_commit, fast_import_stream, make_history, run
+from search_router.benchmark.history_growth import add_commit, fast_import_stream, make_history, part_name, run
 from search_router.config.loader import load_config
 from search_router.config.schema import HistoryConfig
 from search_router.schema import ExpertCall, Intent, Project, QueryForm, SubQuery
@@ -40,7 +40,7 @@ async def rows_after_a_commit(folder: Path, commits: int) -> tuple[list[int], st
         return ExpertCall("history", SubQuery(QueryForm.TEXT, (), question), (project,), None, None, 5, 300_000, 1000, "t", Intent.HISTORY)
 
     try:
-        first = await expert.search(call(f"when was part{commits // 2}x changed"))
+        first = await expert.search(call(f"when was the retry of {part_name(commits // 2)} changed"))
         assert first.partial is None
         before = rows()
         add_commit(root, "zebrafish")
