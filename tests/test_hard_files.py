@@ -226,7 +226,7 @@ async def test_links_pipes_and_sockets_neither_block_nor_lead_outside(tmp_path: 
         assert all(e.status in (ExpertStatus.OK, ExpertStatus.EMPTY, ExpertStatus.SKIPPED) for e in answer.experts), [
             (e.id, e.status, e.reason) for e in answer.experts
         ]
-        assert any("symlink" in note and "not-a-file" in note for note in answer.notes)
+        assert any("not-a-file" in note and "symlink" not in note for note in answer.notes)
         nothing = await ask(router, "zebra_outside")
         assert nothing.empty_reason is EmptyReason.NO_MATCHES
         started = time.perf_counter()

@@ -143,7 +143,7 @@ async def test_source_text_is_quoted_as_data_and_instructions_are_apart(tmp_path
 )
 @pytest.mark.behaviour("reading-order-only-reorders")
 async def test_a_model_that_fails_leaves_the_order_and_it_is_said(tmp_path: Path, answer: Any, failure: str) -> None:
-    async with model_router(tmp_path, lambda _: answer, ["llm.cap_ms=300"]) as (router, _):
+    async with model_router(tmp_path, lambda _: answer, ["llm.cap_ms=1500"]) as (router, _):
         found = await ask(router)
         assert paths(found) == ["a.py", "b.py", "c.py"]
         stage = stage_of(found)
@@ -208,7 +208,7 @@ async def test_on_abstention_with_leave_the_model_names_the_intent(tmp_path: Pat
     "answer", [None, 500, completion('{"intent": "root"}'), completion('{"intent": "unknown"}')], ids=["slow", "broken", "wrong", "unknown"]
 )
 async def test_a_model_that_does_not_know_leaves_the_abstention(tmp_path: Path, answer: Any) -> None:
-    flags = ["classify.min_score=1.0", "llm.reading_order=false", "llm.cap_ms=300"]
+    flags = ["classify.min_score=1.0", "llm.reading_order=false", "llm.cap_ms=1500"]
     async with model_router(tmp_path, lambda _: answer, flags) as (router, _):
         found = await ask(router, "unknown")
         assert found.classification is not None

@@ -170,4 +170,4 @@ def test_a_long_hostile_line_takes_no_time(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes((b"module x\n" if name == "go.mod" else b"") + b"a." * 2**18 + b"\n" * 2**18)
     started = time.process_time()
     LibraryCatalog().read(tmp_path)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10  # half a million lines: seconds on a slow machine, hours if it were quadratic
