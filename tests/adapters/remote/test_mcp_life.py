@@ -204,18 +204,19 @@ async def test_a_missing_variable_is_unconfigured_and_named(tmp_path: Path) -> N
 async def test_more_calls_than_places_wait_and_then_are_busy(tmp_path: Path) -> None:
     async with expert_of(stdio_config(max_parallel=1)) as expert:
         await expert.search(call_for(tmp_path))
-        classes: list[FailureClass] = []
+        classes: dict[int, FailureClass] = {}
 
-        async def ask() -> None:
+        async def ask(budget_ms: int) -> None:
             try:
-                await expert.search(call_for(tmp_path, "fault=never", budget_ms=300))
+                await expert.search(call_for(tmp_path, "fault=never", budget_ms=budget_ms))
             except ExpertError as error:
-                classes.append(error.failure)
+                classes[budget_ms] = error.failure
 
         async with anyio.create_task_group() as tasks:
-            for _ in range(2):
-                tasks.start_soon(ask)
-        assert sorted(classes) == [FailureClass.BUSY, FailureClass.TIMEOUT]
+            tasks.start_soon(ask, 1500)  # has the place, and more time than the one that waits for it
+            await anyio.sleep(0)
+            tasks.start_soon(ask, 300)
+        assert classes == {300: FailureClass.BUSY, 1500: FailureClass.TIMEOUT}
 
 
 def test_the_back_off_doubles_and_is_bounded() -> None:
