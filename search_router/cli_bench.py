@@ -64,14 +64,15 @@ def bench_overhead(requests: int, as_json: bool) -> None:
 
 @bench.command("enrichment")
 @click.option("--events", type=click.IntRange(0), default=100_000, show_default=True, help="Events that are there already.")
-@click.option("--requests", type=click.IntRange(1), default=400, show_default=True)
+@click.option("--requests", type=click.IntRange(1), default=2000, show_default=True)
+@click.option("--root", type=FOLDER, help="Ask the default experts about this checkout, in place of scripted ones.")
 @json_option
-def bench_enrichment(events: int, requests: int, as_json: bool) -> None:
+def bench_enrichment(events: int, requests: int, root: Path | None, as_json: bool) -> None:
     """What events, cache and hints cost a request, beside a router without them."""
     from search_router.benchmark import enrichment
     from search_router.benchmark.timing import print_result
 
-    print_result(enrichment.run(events, requests), as_json)
+    print_result(enrichment.run(events, requests, root=root), as_json)
 
 
 @bench.command("startup")

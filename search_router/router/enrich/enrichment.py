@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -26,7 +26,7 @@ from search_router.receipts.store import ReceiptStore
 from search_router.redact import scrub
 from search_router.router.enrich.bandit import Draw
 from search_router.router.enrich.database import FILE_NAME, EnrichUnavailable, open_for_reading
-from search_router.router.enrich.events import Asked, Event, EventSource, event_of_other, events_of, read_experiment, write_events
+from search_router.router.enrich.events import Asked, EventSource, event_of_other, events_of, read_experiment
 from search_router.router.enrich.hints import agreeing_replies, files_to_read, why_void
 from search_router.router.enrich.looking import Asking, FileKey, Look, Looker
 from search_router.router.enrich.outcomes import Outcome, OutcomeDesk
@@ -120,7 +120,7 @@ class Enrichment:
             used = look.told if look is not None else None
             digest = question_digest(question, self._key) if question else None
             asked = Asked(event_id, self.owner.clock(), "search", digest, used, caller.session, caller.principal)
-            self._write_events(lambda: events_of(self.source, asked, answer, noted.replies, self._cards))
+            self.owner.submit_events(lambda: events_of(self.source, asked, answer, noted.replies, self._cards))
 
     def fetched(self, answer: FetchAnswer, caller: Caller) -> tuple[Outcome, ...]:
         """What a fetch says of the answers that its caller was shown before."""
@@ -165,7 +165,7 @@ class Enrichment:
     ) -> None:
         if event_id:
             asked = Asked(event_id, self.owner.clock(), operation, session=caller.session, principal=caller.principal)
-            self._write_events(lambda: (event_of_other(self.source, asked, status, receipt, ms, count),))
+            self.owner.submit_events(lambda: (event_of_other(self.source, asked, status, receipt, ms, count),))
 
     async def request_of(self, recorded: Recorded, question: str | None) -> dict[str, Any]:
         """The request to replay: the kept one, else one with the given question or the receipt's. Raises RequestDeclined."""
@@ -204,14 +204,6 @@ class Enrichment:
             await self._looker.settle()
         await self._looker.aclose()
         await self.owner.aclose()
-
-    def _write_events(self, make: Callable[[], Sequence[Event]]) -> None:
-        """The rows are made in the writer's thread."""
-
-        def write(database: sqlite3.Connection) -> None:
-            write_events(database, make())
-
-        self.owner.submit(write)
 
 
 def read_experiment_file(path: Path, paper_slug: str) -> ExperimentAnswer:

@@ -6,10 +6,12 @@ A question never enters, only its keyed digest, the same as in its receipt. Read
 
 from __future__ import annotations
 
+import itertools
 import math
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from search_router.answers import ExperimentAnswer, ExperimentArm, ExperimentClass, ExperimentConfig
@@ -76,8 +78,11 @@ class Event:
 
 HINTED: Final = "; hinted "
 """In the `cache` of a request, before the experts that a hint made needless to ask."""
-_COLUMNS: Final = ", ".join(field.name for field in fields(Event))
-_INSERT: Final = f"INSERT OR IGNORE INTO tool_benchmark_events ({_COLUMNS}) VALUES ({', '.join('?' * len(fields(Event)))})"  # noqa: S608 - constants
+MakeEvents = Callable[[], Sequence[Event]]
+_COLUMNS: Final = tuple(field.name for field in fields(Event))
+_values_of: Final = attrgetter(*_COLUMNS)
+_ROWS: Final = 32
+"""Rows in one statement: their values are fewer than the 999 that old builds of SQLite take."""
 
 
 def events_of(
@@ -161,17 +166,46 @@ def event_of_other(source: EventSource, asked: Asked, status: str, receipt_id: s
     )
 
 
-def write_events(database: sqlite3.Connection, events: Sequence[Event]) -> None:
-    """Add the rows and count them in their experiment. Part of the caller's transaction; rows that are there already count once."""
-    for event in events:
-        if database.execute(_INSERT, astuple(event)).rowcount == 0:
+def write_events(database: sqlite3.Connection, events: Iterable[Event]) -> None:
+    """Add the rows and count them in their experiments. Part of the caller's transaction; rows that are there already count once.
+
+    Many rows a statement: between two statements the thread asks for the interpreter again, and whoever answers a question waits for it.
+    """
+    for some in _in_parts({event.event_id: event for event in events}.values(), _ROWS):
+        marks = ", ".join("?" * len(some))
+        known = database.execute(
+            f"SELECT event_id FROM tool_benchmark_events WHERE event_id IN ({marks})",  # noqa: S608 - question marks
+            [event.event_id for event in some],
+        ).fetchall()
+        there = {event_id for (event_id,) in known}
+        fresh = [event for event in some if event.event_id not in there]
+        if not fresh:
             continue
+        rows = ", ".join([f"({', '.join('?' * len(_COLUMNS))})"] * len(fresh))
         database.execute(
-            "INSERT INTO experiments (paper_slug, created_us, updated_us, requests, calls, cached) VALUES (?1, ?2, ?2, ?3, ?4, ?5) "
-            "ON CONFLICT (paper_slug) DO UPDATE SET updated_us = max(updated_us, ?2), requests = requests + ?3, calls = calls + ?4, "
-            "cached = cached + ?5",
-            (event.paper_slug, event.time_us, event.kind == "request", event.kind == "call", event.status == "cached"),
+            f"INSERT INTO tool_benchmark_events ({', '.join(_COLUMNS)}) VALUES {rows}",  # noqa: S608 - constants and question marks
+            [value for event in fresh for value in _values_of(event)],
         )
+        for slug in dict.fromkeys(event.paper_slug for event in fresh):
+            _count(database, slug, [event for event in fresh if event.paper_slug == slug])
+
+
+def _in_parts(events: Iterable[Event], size: int) -> Iterator[list[Event]]:
+    rest = iter(events)
+    while part := list(itertools.islice(rest, size)):
+        yield part
+
+
+def _count(database: sqlite3.Connection, slug: str, events: Sequence[Event]) -> None:
+    times = [event.time_us for event in events]
+    requests = sum(event.kind == "request" for event in events)
+    cached = sum(event.status == "cached" for event in events)
+    database.execute(
+        "INSERT INTO experiments (paper_slug, created_us, updated_us, requests, calls, cached) VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
+        "ON CONFLICT (paper_slug) DO UPDATE SET updated_us = max(updated_us, ?3), requests = requests + ?4, calls = calls + ?5, "
+        "cached = cached + ?6",
+        (slug, min(times), max(times), requests, len(events) - requests, cached),
+    )
 
 
 def read_experiment(database: sqlite3.Connection | None, paper_slug: str) -> ExperimentAnswer:

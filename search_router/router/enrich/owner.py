@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import sqlite3
 import time
 from collections import deque
@@ -27,16 +28,24 @@ from search_router.router.enrich.database import (
     open_for_writing,
     transaction,
 )
+from search_router.router.enrich.events import MakeEvents, write_events
 
 QUEUE: Final = 1024
-MAX_BATCH: Final = 256
 CUT_EVERY: Final = 1000
 """Rows are cut back after so many writes, and at the first."""
-LINGER_SECONDS: Final = 0.25
-"""So long a record waits for others to be written with: a commit costs more than its rows."""
+LINGER_SECONDS: Final = 1.0
+"""So long a record waits for others to be written with, unless half of the queue is full: a commit costs more than its rows, and every one
+delays the requests that are underway."""
 CLOSE_SECONDS: Final = 3.0
 
 Write = Callable[[sqlite3.Connection], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """What the writer keeps back until the end of its transaction, to write it in one go."""
+
+    make: MakeEvents
 
 
 @dataclass(slots=True)
@@ -68,12 +77,13 @@ class Owner:
         self.fault: EnrichUnavailable | None = None
         self._room = queue
         self._wait_seconds = wait_seconds
-        self._waiting: deque[Write] = deque()
+        self._waiting: deque[Write | _Events] = deque()
         self._task: asyncio.Task[None] | None = None
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._until_cut = 0
         self._hurry = asyncio.Event()
+        self._flushes = 0
         self._closed = False
 
     @property
@@ -85,12 +95,21 @@ class Owner:
 
     def submit(self, write: Write) -> bool:
         """Have this written soon, in one transaction with others; False when it was dropped. Never waits, never raises."""
+        return self._submit(write)
+
+    def submit_events(self, make: MakeEvents) -> bool:
+        """As `submit`, for benchmark events: they are made in the writer's thread, and those of many requests are written at once."""
+        return self._submit(_Events(make))
+
+    def _submit(self, write: Write | _Events) -> bool:
         if self.fault is not None or self._closed:
             return False
         if len(self._waiting) >= self._room:
             self.tally.overflowed += 1
             return False
         self._waiting.append(write)
+        if len(self._waiting) > self._room // 2:
+            self._hurry.set()
         if self._task is None or self._task.done():
             # Not in a task group: it outlives the request that wanted it, and `aclose` ends it.
             self._task = asyncio.create_task(self._work(), name="write the flywheel's file")
@@ -114,9 +133,13 @@ class Owner:
 
     async def flush(self) -> None:
         """Wait until what was submitted so far is written or dropped."""
+        self._flushes += 1
         self._hurry.set()
-        while self._task is not None and not self._task.done():
-            await asyncio.shield(self._task)
+        try:
+            while self._task is not None and not self._task.done():
+                await asyncio.shield(self._task)
+        finally:
+            self._flushes -= 1
 
     async def aclose(self) -> None:
         """Write what waits, within a bound, and close the file. Safe to call twice."""
@@ -135,7 +158,10 @@ class Owner:
         while self._waiting:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), LINGER_SECONDS)
-            batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+            if not self._flushes:
+                self._hurry.clear()
+            batch = list(self._waiting)
+            self._waiting.clear()
             try:
                 await anyio.to_thread.run_sync(self._write, batch)
             except EnrichUnavailable as error:
@@ -146,22 +172,32 @@ class Owner:
                 self.tally.locked_out += len(batch)
             if self.fault is not None:
                 self._waiting.clear()
-        self._hurry.clear()
 
-    def _write(self, batch: list[Write]) -> None:
+    def _write(self, batch: list[Write | _Events]) -> None:
         if self._writer is None:
             self._writer = open_for_writing(self.path, self._wait_seconds)
         with transaction(self._writer):
             for write in batch:
-                try:
-                    write(self._writer)
-                except ValueError:  # a name that is no text; what the write had done before stays, and is whole by itself
-                    self.tally.unwritable += 1
+                if not isinstance(write, _Events):
+                    self._attempt(write)
+            makers = [write.make for write in batch if isinstance(write, _Events)]
+            try:
+                write_events(self._writer, itertools.chain.from_iterable(make() for make in makers))
+            except ValueError:  # one of them has no form in the file: each by itself then
+                for make in makers:
+                    self._attempt(lambda database, make=make: write_events(database, make()))
             self._until_cut -= len(batch)
             if self._until_cut <= 0:
                 cut_back(self._writer, self.clock())
                 self._until_cut = CUT_EVERY
         self.tally.written += len(batch)
+
+    def _attempt(self, write: Write) -> None:
+        assert self._writer is not None
+        try:
+            write(self._writer)
+        except ValueError:  # a name that is no text; what the write had done before stays, and is whole by itself
+            self.tally.unwritable += 1
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
