@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from search_router.router.service import Router, open_router
+    from search_router.router.opening import open_router
+    from search_router.router.service import Router
     from search_router.schema import Answer, SearchRequest
 
 __version__ = "0.1.0"
@@ -23,7 +24,7 @@ _HOMES = {
     "Answer": "search_router.schema",
     "Router": "search_router.router.service",
     "SearchRequest": "search_router.schema",
-    "open_router": "search_router.router.service",
+    "open_router": "search_router.router.opening",
 }
 
 

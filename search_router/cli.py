@@ -87,7 +87,7 @@ def _request(question: str, options: dict[str, Any]) -> dict[str, Any]:
 
 async def _search_once(request: dict[str, Any], roots: Sequence[Path], flags: Sequence[str], as_json: bool) -> int:
     from search_router import terminal
-    from search_router.router.service import open_router
+    from search_router.router.opening import open_router
 
     async with open_router(roots=roots, flags=flags) as router:
         _say_notes(router.notes)
@@ -107,7 +107,7 @@ def _say_notes(notes: Sequence[str]) -> None:
 
 async def _search_batch(lines: BinaryIO, roots: Sequence[Path], flags: Sequence[str]) -> int:
     """One answer a line, in the order of the questions; a line that is not JSON gets a rejected answer. The worst exit code is returned."""
-    from search_router.router.service import open_router
+    from search_router.router.opening import open_router
 
     worst = 0
     async with open_router(roots=roots, flags=flags) as router:
@@ -165,7 +165,7 @@ def fetch(ids: Sequence[str], max_characters: int | None, roots: Sequence[Path],
 
     async def work() -> int:
         from search_router import terminal
-        from search_router.router.service import open_router
+        from search_router.router.opening import open_router
 
         request = {"ids": list(ids)} | ({"max_characters": max_characters} if max_characters is not None else {})
         async with open_router(roots=roots, flags=flags) as router:

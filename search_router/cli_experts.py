@@ -24,7 +24,7 @@ def experts(context: click.Context, roots: Sequence[Path], flags: Sequence[str],
 
     async def work() -> None:
         from search_router import terminal
-        from search_router.router.service import open_router
+        from search_router.router.opening import open_router
 
         async with open_router(roots=roots, flags=flags) as router:
             answer = await router.registry()

@@ -54,7 +54,7 @@ def outcome(receipt: str, outcome: str, evidence: Sequence[str], roots: Sequence
     """Tell what became of an answer: its RECEIPT, the OUTCOME, and the ids of the EVIDENCE that was used."""
 
     async def work() -> int:
-        from search_router.router.service import open_router
+        from search_router.router.opening import open_router
 
         async with open_router(roots=roots, flags=flags) as router:
             raw = {"receipt": receipt, "outcome": outcome, "evidence": list(evidence)}
@@ -75,7 +75,7 @@ def replay(receipt: str, question: str | None, roots: Sequence[Path], flags: Seq
     """Ask again, without cache and hints, what RECEIPT answered: what differs, and why. Exit code 1 when something differs."""
 
     async def work() -> int:
-        from search_router.router.service import open_router
+        from search_router.router.opening import open_router
 
         async with open_router(roots=roots, flags=flags) as router:
             await router.catch_up()  # a part of the index would answer otherwise

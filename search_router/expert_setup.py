@@ -17,7 +17,8 @@ from search_router.config.loader import PROJECT_FILE, load_config
 from search_router.config.remote import McpConfig, MilvusConfig
 from search_router.errors import ConfigError, ExpertError
 from search_router.plain_files import read_plain
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import ExpertCall, Intent, QueryForm, SubQuery
 
 PROBE_SECONDS = 30.0

@@ -17,7 +17,7 @@ from typing import Literal
 import anyio.to_thread
 
 from search_router.collector import collector_paused
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.standard_streams import claim_standard_streams
 
 

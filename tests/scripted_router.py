@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import search_router.config.loader
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 
 FILES = {
     "src/app.py": "import os\n\n\ndef start(name):\n    value = os.environ[name]\n    return value\n\n\ndef stop():\n    return None\n",

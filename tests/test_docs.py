@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from search_router.config.loader import load_config
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from tests.scripted_router import EMBEDDED, environ
 
 TOP = Path(__file__).resolve().parent.parent

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Answer, EmptyReason, Evidence, ExpertStatus
 from tests.privileges import needs_readable_checkout
 from tests.repositories import commit_all, directory_of_nobody, git, make_repository, unprivileged, write_files

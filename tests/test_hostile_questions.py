@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from search_router.receipts.reading import ReceiptReader
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Answer, EmptyReason, ExpertStatus
 from tests.command_line import run_cli
 from tests.repositories import make_repository

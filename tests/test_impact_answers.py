@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Answer, ExpertStatus, Intent
 from tests.repositories import make_repository
 from tests.scripted_router import environ

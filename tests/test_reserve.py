@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Answer, ExpertStatus, Status
 from tests.repositories import write_files
 from tests.scripted_router import environ

@@ -12,7 +12,8 @@ import anyio
 import pytest
 
 from search_router.benchmark.served import Resources, resources_of
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Status
 from tests.real_servers import Home, make_work
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Answer, Confidence, ExpertStatus, Tier
 from tests.adapters.local.scip_writer import Document, python, write_index
 from tests.command_line import run_cli

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 from pydantic import BaseModel, ConfigDict
 
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Answer, Intent
 
 NEAR = 3

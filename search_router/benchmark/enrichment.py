@@ -20,9 +20,11 @@ from search_router.benchmark.ask import NOTHING_REMEMBERED
 from search_router.benchmark.latency import make_questions, sample_names, wait_until_warm
 from search_router.benchmark.overhead import QUESTION, make_workspace
 from search_router.benchmark.timing import quantile, summarise
-from search_router.router.enrich.database import FILE_NAME, open_for_writing, transaction
+from search_router.databases import transaction
+from search_router.router.enrich.database import FILE_NAME, open_for_writing
 from search_router.router.enrich.events import Event, write_events
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Status
 
 BLOCK_SECONDS = 4.0

@@ -17,7 +17,8 @@ from pathlib import Path
 import anyio
 from pydantic import BaseModel, ConfigDict
 
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Answer, Intent
 
 DEPTH = 10

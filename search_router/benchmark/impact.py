@@ -31,7 +31,8 @@ from search_router.adapters.local.scip_symbols import SymbolName, read_symbol
 from search_router.adapters.local.textfile import read_text_file, split_lines
 from search_router.config.loader import load_config
 from search_router.errors import EvidenceError
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Evidence, PrecisionClass, Project, Tier
 
 MAX_INDEX = 4 << 30

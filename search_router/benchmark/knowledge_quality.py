@@ -22,7 +22,8 @@ from search_router.benchmark.knowledge_sources import build_workspace
 from search_router.benchmark.metrics import mean_metrics
 from search_router.benchmark.report import circumstances, write_line, write_table
 from search_router.benchmark.timing import quantile
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Answer, Evidence, Intent
 
 SHIPPED: Final = "shipped"

@@ -19,7 +19,8 @@ import anyio
 from search_router.benchmark.ask import NOTHING_REMEMBERED
 from search_router.benchmark.timing import summarise
 from search_router.config.loader import load_config
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import ExpertStatus
 
 ASKED = frozenset({"grep", "symbols", "history"})

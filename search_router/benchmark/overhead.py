@@ -17,7 +17,7 @@ import anyio
 
 from search_router.benchmark.timing import summarise
 from search_router.config.loader import load_config
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 
 EXPERTS = {"lexical": "engine-a", "syntactic": "engine-b", "semantic": "engine-c", "typed": "engine-d"}
 FILES = 60

@@ -25,7 +25,7 @@ from search_router.receipts.store import MakePayload, ReceiptStore, open_store
 from search_router.receipts.trust import Trust
 from search_router.receipts.verify import VerdictKind
 from search_router.receipts.whole_log import verify_log
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Answer
 
 CLIENTS = (1, 10, 50, 100)

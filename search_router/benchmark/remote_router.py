@@ -12,7 +12,8 @@ from typing import Any
 
 from search_router.benchmark import fault_server
 from search_router.config.loader import load_config
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 
 FILES = {"src/app.py": "import os\n\n\ndef start(name):\n    value = os.environ[name]\n    return value\n", "notes.txt": "start here\n"}
 INTENTS = ("conceptual", "identifier", "typed-symbol", "cross-repo-impact", "docs", "history", "unknown")

@@ -13,8 +13,9 @@ from search_router.adapters.registry import reserve_of
 from search_router.config.loader import LoadedConfig, load_config
 from search_router.config.sources import PROJECT_SWITCH
 from search_router.errors import ConfigError, SearchRouterError
+from search_router.router.opening import open_router
 from search_router.router.places import inspect_places
-from search_router.router.service import Router, open_router
+from search_router.router.service import Router
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Answer
 from tests.adapters.answering_server import AnsweringServer, Asked, answering_server, cohere_form
 from tests.adapters.local.knowledge_workspace import write

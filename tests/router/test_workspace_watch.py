@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Status
 from tests.repositories import git, make_repository, write_files
 from tests.scripted_router import environ

@@ -22,7 +22,7 @@ import anyio
 
 from search_router.adapters.remote.presets import load_preset
 from search_router.config.loader import load_config
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from tests.systems.recipes import NOT_HERE, SYMGREP, SYSTEMS, Place, System, make_environment
 
 PACKAGE = Path(__file__).parents[2] / "search_router"

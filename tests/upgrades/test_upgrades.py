@@ -19,7 +19,7 @@ from search_router.receipts.pins import read_pins
 from search_router.receipts.reading import ReceiptReader
 from search_router.router.enrich.database import FILE_NAME as EVENTS
 from search_router.router.enrich.database import SCHEMA_VERSION, EnrichUnavailable, open_for_reading, open_for_writing
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Status
 from tests.command_line import Ended, run_cli
 

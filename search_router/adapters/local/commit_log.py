@@ -22,6 +22,7 @@ from pathlib import Path
 from search_router.adapters.local.commit_stream import Commit
 from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.history_question import tokens_of
+from search_router.databases import transaction
 from search_router.plain_files import check_database
 
 FORMAT_VERSION = 2
@@ -146,13 +147,8 @@ class CommitLog:
     def _transaction(self) -> Generator[None]:
         if self.path is not None and (lack := self._reserve.lack(self.path)):
             raise NoRoom(lack)
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._db):
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     # -------------------------------------------------------------- writing
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -25,6 +24,7 @@ from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
 from search_router.adapters.local.history_question import tokens_of
 from search_router.config.schema import LanguageModelConfig
+from search_router.databases import transaction
 from search_router.errors import ExpertError, FailureClass
 from search_router.plain_files import check_database
 from search_router.redact import scrub
@@ -78,7 +78,7 @@ class ToldLog:
         """Keep what was said; what is there already stays."""
         if lack := self._reserve.lack(self._path):
             raise sqlite3.OperationalError(lack)
-        with self._lock, self._transaction():
+        with self._lock, transaction(self._db):
             row = self._db.execute("INSERT OR IGNORE INTO told (sha, maker, text) VALUES (?, ?, ?)", (sha, maker, text))
             if row.rowcount:
                 words = " ".join(list(tokens_of(text))[:MOST_TOKENS])
@@ -101,16 +101,6 @@ class ToldLog:
         """Close the file; safe to call twice."""
         with self._lock:
             self._db.close()
-
-    @contextmanager
-    def _transaction(self) -> Generator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
 
 class ToldCommits:

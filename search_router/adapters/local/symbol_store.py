@@ -15,7 +15,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -23,6 +23,7 @@ from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.manifest import FileEntry
 from search_router.adapters.local.store_opening import PAGE, open_store
 from search_router.adapters.local.textfile import decode_path, encode_path
+from search_router.databases import transaction
 
 FILE_NAME: Final = "index-1.sqlite3"
 BUSY_MS: Final = 2000
@@ -193,7 +194,7 @@ class DerivedStore:
 
     def _write(self, statement: str, values: Sequence[tuple[str | bytes | int, ...]], *, grows: bool = True) -> None:
         def write(connection: sqlite3.Connection) -> None:
-            with _transaction(connection):
+            with transaction(connection):
                 connection.executemany(statement, values)
 
         if values and grows:
@@ -293,21 +294,9 @@ def _delete_forgotten(connection: sqlite3.Connection) -> None:
     today = _today()
     if connection.execute("PRAGMA user_version").fetchone()[0] == today:
         return
-    with _transaction(connection):
+    with transaction(connection):
         connection.execute("DELETE FROM derived WHERE day < ?", (today - KEEP_DAYS,))
         for (root,) in connection.execute("SELECT DISTINCT root FROM seen").fetchall():
             if not Path(os.fsdecode(root)).exists():
                 connection.execute("DELETE FROM seen WHERE root = ?", (root,))
         connection.execute(f"PRAGMA user_version = {today}")
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from search_router.databases import transaction
 from search_router.errors import SearchRouterError
 
 FILE_NAME: Final = "enrich.sqlite"
@@ -223,19 +224,6 @@ def open_for_reading(path: Path) -> sqlite3.Connection | None:
         return database
     database.close()  # its first writer brings it to this version
     return None
-
-
-@contextlib.contextmanager
-def transaction(database: sqlite3.Connection) -> Generator[None]:
-    """All or nothing, with the write lock from the start: a second process waits instead of failing half way."""
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if database.in_transaction:
-            database.execute("ROLLBACK")
-        raise
-    database.execute("COMMIT")
 
 
 def cut_back(database: sqlite3.Connection, now_us: int, retention: Sequence[Keep] = RETENTION) -> int:

@@ -19,6 +19,7 @@ from typing import Final
 
 import anyio.to_thread
 
+from search_router.databases import transaction
 from search_router.router.enrich.database import (
     WRITE_WAIT_SECONDS,
     EnrichUnavailable,
@@ -26,7 +27,6 @@ from search_router.router.enrich.database import (
     explain,
     open_for_reading,
     open_for_writing,
-    transaction,
 )
 from search_router.router.enrich.events import MakeEvents, write_events
 

@@ -10,7 +10,7 @@ import pytest
 from search_router.adapters.local.changed_files import in_order
 from search_router.adapters.local.symbol_state import Changed
 from search_router.adapters.local.symbol_store import FileStamp
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Answer, ExpertStatus, Status
 from tests.scripted_router import environ
 

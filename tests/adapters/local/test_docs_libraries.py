@@ -15,7 +15,7 @@ from search_router.adapters.local.docs_locked import read_locked
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.config.loader import load_config
 from search_router.config.schema import DocsConfig
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import ExpertResult, Tier
 from tests.adapters.local.knowledge_workspace import call_for, write
 from tests.scripted_router import environ

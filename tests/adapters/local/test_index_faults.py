@@ -19,7 +19,7 @@ import pytest
 from search_router.adapters.local.index_verify import verify_index
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import FILE_NAME, DerivedStore
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import EmptyReason, Project, Status
 from tests.repositories import make_repository
 from tests.scripted_router import environ

@@ -11,7 +11,7 @@ from search_router.adapters.local.disk_space import Reserve, measure_disk
 from search_router.receipts.trust import Trust, load_public_key
 from search_router.receipts.verify import VerdictKind
 from search_router.receipts.whole_log import verify_log
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Status
 from tests.receipts.disks import mounted_disk, needs_mount
 from tests.repositories import make_repository

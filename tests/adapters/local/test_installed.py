@@ -12,7 +12,7 @@ from search_router.adapters.local.installed import INSTALLED, installed_folders
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Project
 from tests.adapters.local.knowledge_workspace import call_for, expert_over, paths
 from tests.repositories import write_files

@@ -12,7 +12,7 @@ from search_router.adapters.local.code_segment import Segment
 from search_router.adapters.local.knowledge_document import derive_document
 from search_router.adapters.local.knowledge_rank import fuse_documents
 from search_router.adapters.local.knowledge_retrieve import Part, Place, Retrieved
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import StageFacts
 from tests.adapters.local.knowledge_workspace import call_for, default_config, expert_over, paths, write
 from tests.scripted_router import environ

@@ -13,7 +13,7 @@ import pytest
 
 from search_router.adapters.local.inotify import Inotify
 from search_router.adapters.local.quiet_tree import QuietTree, is_local, searchable_folders
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Project
 from tests.repositories import git, make_repository, write_files
 from tests.scripted_router import environ

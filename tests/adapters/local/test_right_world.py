@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Status
 from tests.repositories import commit_all, git, make_repository, write_files
 from tests.scripted_router import environ

@@ -12,7 +12,7 @@ import pytest
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.tree_watch import TreeWatch, directories_of
-from search_router.router.service import open_router
+from search_router.router.opening import open_router
 from search_router.schema import Project
 from tests.repositories import git, make_repository, write_files
 from tests.scripted_router import environ

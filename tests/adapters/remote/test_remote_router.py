@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from search_router.config.loader import load_config
-from search_router.router.service import Router, open_router
+from search_router.router.opening import open_router
+from search_router.router.service import Router
 from search_router.schema import Answer, Status, Tier
 from tests.adapters.remote.desk import COMMON, SERVER, http_server
 from tests.scripted_router import environ, write_files
