@@ -28,11 +28,17 @@ def writing_child(state: StateDirectory) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)  # no buffer that keeps half a line
 
 
-def kill_after(child: subprocess.Popen[bytes], receipts: int) -> list[str]:
-    """The ids of all receipts that the child was told of before its end."""
+def told_first(child: subprocess.Popen[bytes], receipts: int) -> list[str]:
+    """The ids of the first receipts that the child is told of."""
     assert child.stdout is not None
     read = [child.stdout.readline().decode().strip() for _ in range(receipts)]
     assert all(read), "the child ended by itself"
+    return read
+
+
+def kill_after(child: subprocess.Popen[bytes], receipts: int) -> list[str]:
+    """The ids of all receipts that the child was told of before its end."""
+    read = told_first(child, receipts)
     child.send_signal(signal.SIGKILL)
     rest, _ = child.communicate(timeout=30)
     *whole, _ = rest.decode().split("\n")  # the end cuts a line that was not yet told
@@ -141,7 +147,8 @@ def test_a_hundred_flipped_bytes_stop_the_start_or_the_verification_with_the_rep
 async def test_two_processes_on_one_store_never_fork_a_log(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path / "home")
     children = [writing_child(state), writing_child(state)]
-    told = [kill_after(child, 40) for child in children]
+    begun = [told_first(child, 20) for child in children]  # of each, before either ends: who comes later takes a log that is free again
+    told = [ids + kill_after(child, 20) for child, ids in zip(children, begun, strict=True)]
 
     logs = [{receipt_id.split(":")[0] for receipt_id in ids} for ids in told]
     assert len(logs[0]) == len(logs[1]) == 1 and logs[0] != logs[1]
