@@ -228,7 +228,7 @@ class CodeSearchExpert:
             file = tables[number].get(r.path)
             if file is not None:
                 named = defined[number].get(r.path, (0.0, None))[1]
-                place = named or _telling_definition(file.syntax.definitions, r.chunk, plan.words)
+                place = named or _telling_definition(tables[number].definitions_in(r.path, plan.words), r.chunk, plan.words)
                 found.append(_hit(projects[number].id, file, r, place, exact=named is not None))
         return found
 

@@ -146,7 +146,7 @@ async def read_command(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
 
 def listing_of(engine: Engine, config: GrepConfig, target: Target, *, tracked_only: bool = False, any_size: bool = False) -> list[str]:
     """The engine's command line up to the choice of files. `tracked_only` is for files named one by one, which no filter leaves out."""
-    threads = config.threads or max(1, min(4, (os.cpu_count() or 2) // 2))
+    threads = config.threads or min(4, os.cpu_count() or 2)
     if engine.name == "git":
         return git_grep_listing(threads=threads, is_git=target.is_git, tracked_only=tracked_only)
     listing = ripgrep_listing(

@@ -23,7 +23,7 @@ DefinitionsOf = Callable[[Project, str, str], Awaitable[tuple[Definition, ...] |
 """Definitions of a project's file, by path and git blob id of its bytes; None when its language has no grammar here."""
 MAX_CACHED_CHARACTERS = 64 * 2**20
 MAX_FILE_BYTES = 16 * 2**20
-READ_AT_ONCE = 3
+READ_AT_ONCE, READ_IN_ONE_GO = 3, 6
 
 Stamp = tuple[int, int, int]
 
@@ -54,16 +54,17 @@ class SourceReader:
         found: dict[FileKey, FileFacts | None] = {key: self._warm(projects[key[0]], key[1]) for key in keys}
         undefined = 0
         missing = [key for key, facts in found.items() if facts is None]
-        cold = iter(missing)
+        # Some at a time: a trip to a thread takes longer than reading a file of usual size, and one that blocks delays few others.
+        cold = iter([missing[at : at + READ_IN_ONE_GO] for at in range(0, len(missing), READ_IN_ONE_GO)])
 
         async def read_some() -> None:
             nonlocal undefined
-            for key in cold:
-                try:
-                    found[key], is_whole = await self._read_cold(projects[key[0]], key[1], until)
-                except EvidenceError:
-                    continue
-                undefined += not is_whole
+            for some in cold:
+                read = await self._read_cold([(projects[project], path) for project, path in some], until)
+                for key, facts in zip(some, read, strict=True):
+                    if not isinstance(facts, EvidenceError):
+                        found[key], is_whole = facts
+                        undefined += not is_whole
 
         if missing:
             async with anyio.create_task_group() as tasks:
@@ -76,17 +77,25 @@ class SourceReader:
         warm = self._warm(project, path)
         if warm is not None:
             return warm
-        return (await self._read_cold(project, path, math.inf))[0]
+        (read,) = await self._read_cold([(project, path)], math.inf)
+        if isinstance(read, EvidenceError):
+            raise read
+        return read[0]
 
-    async def _read_cold(self, project: Project, path: str, until: float) -> tuple[FileFacts, bool]:
-        """(facts, whether the definitions are among them). Facts without them are not kept."""
-        stamp = _stamp(project.root, path)
-        file = await anyio.to_thread.run_sync(lambda: read_text_file(project.root, path, max_bytes=MAX_FILE_BYTES))
-        definitions = await self._define(project, path, file, until)
-        facts = FileFacts(file.content_hash, file.text, language_of(path), definitions or (), file.flags)
-        if stamp is not None and definitions is not None:
-            self._keep((project.root, path), _Cached(stamp, facts))
-        return facts, definitions is not None
+    async def _read_cold(self, files: Sequence[tuple[Project, str]], until: float) -> list[tuple[FileFacts, bool] | EvidenceError]:
+        """(facts, whether the definitions are among them) of each, or why it cannot be read. Facts without them are not kept."""
+        read = await anyio.to_thread.run_sync(lambda: [_read_file(project.root, path) for project, path in files])
+        answers: list[tuple[FileFacts, bool] | EvidenceError] = []
+        for (project, path), (stamp, file) in zip(files, read, strict=True):
+            if isinstance(file, EvidenceError):
+                answers.append(file)
+                continue
+            definitions = await self._define(project, path, file, until)
+            facts = FileFacts(file.content_hash, file.text, language_of(path), definitions or (), file.flags)
+            if stamp is not None and definitions is not None:
+                self._keep((project.root, path), _Cached(stamp, facts))
+            answers.append((facts, definitions is not None))
+        return answers
 
     async def _define(self, project: Project, path: str, file: TextFile, until: float) -> tuple[Definition, ...] | None:
         """The definitions, none for a language without a grammar; None when the time was up."""
@@ -110,6 +119,14 @@ class SourceReader:
         while self._characters > MAX_CACHED_CHARACTERS and len(self._cache) > 1:
             _, dropped = self._cache.popitem(last=False)
             self._characters -= len(dropped.facts.text)
+
+
+def _read_file(root: Path, path: str) -> tuple[Stamp | None, TextFile | EvidenceError]:
+    stamp = _stamp(root, path)
+    try:
+        return stamp, read_text_file(root, path, max_bytes=MAX_FILE_BYTES)
+    except EvidenceError as error:
+        return stamp, error
 
 
 def _stamp(root: Path, path: str) -> Stamp | None:

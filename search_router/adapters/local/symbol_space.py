@@ -32,6 +32,11 @@ class SearchSpace:
     path: str = ""
     languages: frozenset[str] = frozenset()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the scope lets every file be found."""
+        return not self.path and not self.languages
+
     def admits(self, file: IndexedFile) -> bool:
         """Whether the scope lets this file be found."""
         if self.path and file.path != self.path and not file.path.startswith(f"{self.path}/"):

@@ -26,6 +26,7 @@ _SWEEP_FROM = 256
 BURIED: Final = 600
 """So many removed files are ready to come back as they were: a branch is left and entered again."""
 _STANDS_FOR_FOLDER = frozenset({"__init__", "index", "mod", "package", "__main__"})
+_NOWHERE: Final = array("Q")
 _OUTLINE_KINDS = frozenset({"class", "interface", "struct", "enum", "trait", "function", "type", "module"})
 
 
@@ -98,6 +99,11 @@ class FoundUses(NamedTuple):
     file: IndexedFile
     facts: PathFacts
     uses: list[tuple[int, str]]
+
+
+def file_number(place: int) -> int:
+    """Which of a table's files a place is in."""
+    return place >> _SHIFT
 
 
 class SymbolTable:
@@ -174,19 +180,42 @@ class SymbolTable:
         """Defined names that differ from this one only in case and underscores, sorted; some may have been removed since."""
         return sorted(self._folded.get(folded(name), set[str]()) - {name})
 
-    def definitions_with_stem(self, word_stem: str) -> list[FoundDefinition]:
-        """Definitions with a word of this stem in their name."""
-        return list(self._read(self._by_stem.get(word_stem, ())))
+    def places_with_stem(self, word_stem: str) -> array[int]:
+        """Places of definitions with a word of this stem in their name; of files that are gone as well. `at` reads one."""
+        return self._by_stem.get(word_stem, _NOWHERE)
 
-    def outlines_with_stem(self, word_stem: str) -> list[FoundDefinition]:
-        """The outermost types and functions of the files that have a word of this stem in their own name."""
-        found: list[FoundDefinition] = []
-        for number in self._outline.get(word_stem, ()):
-            entry = self._files[number]
-            if entry:
-                outer = (d for d in entry[0].syntax.definitions if not d.container and d.kind in _OUTLINE_KINDS)
-                found.extend(FoundDefinition(*entry, definition) for definition in outer)
-        return found
+    def outlines_with_stem(self, word_stem: str) -> array[int]:
+        """Places of the outermost types and functions of files that have a word of this stem in their own name, as `places_with_stem`."""
+        return self._outline.get(word_stem, _NOWHERE)
+
+    def definitions_in(self, path: str, stems: Iterable[str]) -> list[Definition]:
+        """Definitions of the file at this path with a word of any of these stems in their name, in their order."""
+        number = self._number.get(path)
+        entry = None if number is None else self._files[number]
+        if number is None or entry is None:
+            return []
+        first, last = number << _SHIFT, number << _SHIFT | _MASK
+        found: set[int] = set()
+        for word in stems:
+            places = self._by_stem.get(word, _NOWHERE)  # in ascending order: a file's number is higher than all before it
+            found.update(places[bisect.bisect_left(places, first) : bisect.bisect_right(places, last)])
+        return [entry[0].syntax.definitions[place & _MASK] for place in sorted(found)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every place is one of a file that is there."""
+        return not self._dead
+
+    def files_of(self, places: Iterable[int]) -> dict[int, IndexedFile]:
+        """The files that are there and have any of these places, each by the `file_number` of those."""
+        entries = ((number, self._files[number]) for number in {place >> _SHIFT for place in places})
+        return {number: entry[0] for number, entry in entries if entry}
+
+    def at(self, place: int) -> FoundDefinition:
+        """The definition at a place of a file that is there."""
+        entry = self._files[place >> _SHIFT]
+        assert entry is not None
+        return FoundDefinition(*entry, entry[0].syntax.definitions[place & _MASK])
 
     def uses_of(self, name: str) -> list[FoundUses]:
         """Files that use exactly this name, with the places."""
@@ -223,8 +252,10 @@ class SymbolTable:
                 _add(self._by_stem, word, place)
         for position, name in enumerate(file.syntax.names):
             _add(self._used, name, base | position)
-        for word in {stem(word) for word in subtokens(facts.parts[-1])}:
-            _add(self._outline, word, number)
+        outer = [base | at for at, d in enumerate(file.syntax.definitions) if not d.container and d.kind in _OUTLINE_KINDS]
+        for word in {stem(word) for word in subtokens(facts.parts[-1])} if outer else ():
+            for place in outer:
+                _add(self._outline, word, place)
         self.definition_count += len(file.syntax.definitions)
 
     def _sweep(self) -> None:

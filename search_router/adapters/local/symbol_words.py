@@ -8,15 +8,17 @@ its stem a little less, one in the container or the path a part. A name that the
 from __future__ import annotations
 
 import functools
+import heapq
+import itertools
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from search_router.adapters.local.qualified_names import stem, subtokens
 from search_router.adapters.local.symbol_space import SearchSpace, definition_hit
-from search_router.adapters.local.symbol_table import FoundDefinition
+from search_router.adapters.local.symbol_table import FoundDefinition, SymbolTable, file_number
 from search_router.schema import Hit
 
 MAX_WORDS: Final = 24
@@ -56,10 +58,11 @@ def question_words(terms: Sequence[str], text: str) -> list[str]:
 def rank_by_words(space: SearchSpace, words: Sequence[str], *, limit: int) -> list[Hit]:
     """At most `limit` definitions that share words with the question, best first, in one total order."""
     wanted = [_Word(word, stem(word)) for word in words]
-    named = [[(n, d) for n, (_, t) in enumerate(space.tables) for d in space.definitions(t.definitions_with_stem(w.stem))] for w in wanted]
+    found = [_Places.of(space, table, wanted) for _, table in space.tables]
     total = sum(table.definition_count for _, table in space.tables)
-    weights = [math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5)) for found in named]
-    candidates = _gather(space, wanted, named, weights)
+    counts = [sum(len(places.named[at]) for places in found) for at in range(len(wanted))]
+    weights = [math.log(1 + (total - count + 0.5) / (count + 0.5)) for count in counts]
+    candidates = _gather(space, found, weights)
     asks_for_tests = not _ASKS_FOR_TESTS.isdisjoint(words)
     scored = [(-_score(found, wanted, weights, asks_for_tests), number, found) for number, found in candidates]
     scored.sort(key=lambda s: (s[0], s[1], s[2].file.path, s[2].definition.start_line, s[2].definition.end_line, s[2].definition.name))
@@ -68,23 +71,47 @@ def rank_by_words(space: SearchSpace, words: Sequence[str], *, limit: int) -> li
     ]
 
 
-def _gather(
-    space: SearchSpace, wanted: Sequence[_Word], named: list[list[tuple[int, FoundDefinition]]], weights: Sequence[float]
-) -> list[tuple[int, FoundDefinition]]:
+class _Places(NamedTuple):
+    """Places of one table, a list for each word: definitions with it in their names, and outermost ones of files with it in theirs.
+
+    They stay numbers until it is known which of them are worth a full score: a common word has tens of thousands.
+    """
+
+    named: list[Sequence[int]]
+    outlines: list[Sequence[int]]
+
+    @classmethod
+    def of(cls, space: SearchSpace, table: SymbolTable, wanted: Sequence[_Word]) -> _Places:
+        named: list[Sequence[int]] = [table.places_with_stem(word.stem) for word in wanted]
+        outlines: list[Sequence[int]] = [table.outlines_with_stem(word.stem) for word in wanted]
+        if table.is_whole and space.is_open:
+            return cls(named, outlines)
+        files = table.files_of(itertools.chain(*named, *outlines))
+        there = {number for number, file in files.items() if space.admits(file)}
+
+        def of_these(places: Sequence[int]) -> Sequence[int]:
+            return [place for place in places if file_number(place) in there]
+
+        return cls([of_these(places) for places in named], [of_these(places) for places in outlines])
+
+
+def _gather(space: SearchSpace, found: Sequence[_Places], weights: Sequence[float]) -> list[tuple[int, FoundDefinition]]:
     """The definitions that are worth a full score, by the weight of the words in their names and their files' names."""
-    sums: dict[tuple[int, str, int], float] = {}
-    known: dict[tuple[int, str, int], tuple[int, FoundDefinition]] = {}
-    for word, found, weight in zip(wanted, named, weights, strict=True):
-        outlines = [(n, d) for n, (_, t) in enumerate(space.tables) for d in space.definitions(t.outlines_with_stem(word.stem))]
-        for share, group in ((1.0, found), (_IN_PATH, outlines)):
-            for number, each in group:
-                key = (number, each.file.path, id(each.definition))
-                known[key] = (number, each)
-                sums[key] = sums.get(key, 0.0) + weight * share
-    if len(sums) <= CANDIDATES:
-        return list(known.values())
-    least = sorted(sums.values(), reverse=True)[CANDIDATES - 1]
-    return [known[key] for key, value in sums.items() if value >= least]
+    sums: list[dict[int, float]] = []
+    for places in found:
+        of_table: dict[int, float] = {}
+        for named, outlines, weight in zip(places.named, places.outlines, weights, strict=True):
+            for share, group in ((weight, named), (weight * _IN_PATH, outlines)):
+                for place in group:
+                    of_table[place] = of_table.get(place, 0.0) + share
+        sums.append(of_table)
+    least = heapq.nlargest(CANDIDATES, itertools.chain.from_iterable(of_table.values() for of_table in sums))[-1:] or [0.0]
+    return [
+        (number, table.at(place))
+        for number, ((_, table), of_table) in enumerate(zip(space.tables, sums, strict=True))
+        for place, value in of_table.items()
+        if value >= least[0]
+    ]
 
 
 def _score(found: FoundDefinition, wanted: Sequence[_Word], weights: Sequence[float], asks_for_tests: bool) -> float:

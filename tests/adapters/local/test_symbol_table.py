@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_router.adapters.local.symbol_packing import compact_syntax
-from search_router.adapters.local.symbol_table import IndexedFile, PathFacts, SymbolTable
+from search_router.adapters.local.symbol_table import IndexedFile, PathFacts, SymbolTable, file_number
 from search_router.adapters.local.syntax import extract
 
 TEXTS = [
@@ -31,9 +31,12 @@ def seen_through(table: SymbolTable) -> list[object]:
     for name in NAMES:
         answers.append(sorted((f.file.path, f.definition.qualified) for f in table.definitions_named(name)))
         answers.append(sorted((f.file.path, f.uses) for f in table.uses_of(name)))
+    answers.append([[d.qualified for d in table.definitions_in(path, ("read", "file"))] for path in PATHS])
     for stem in ("read", "file", "cach"):
-        answers.append(sorted((f.file.path, f.definition.qualified) for f in table.definitions_with_stem(stem)))
-        answers.append(sorted((f.file.path, f.definition.qualified) for f in table.outlines_with_stem(stem)))
+        for places in (table.places_with_stem(stem), table.outlines_with_stem(stem)):
+            files = table.files_of(places)
+            found = [table.at(place) for place in places if file_number(place) in files]
+            answers.append(sorted((f.file.path, f.definition.qualified) for f in found))
     return answers
 
 
