@@ -15,6 +15,7 @@ from search_router.adapters.local.sources import SourceReader
 from search_router.config.schema import Config
 from search_router.errors import MAKE_READABLE, ExpertError, RequestError, RequestRejected
 from search_router.router.absence import scope_lack
+from search_router.router.admission import Admission
 from search_router.router.advisers import Advisers, take_advice
 from search_router.router.classify import classify
 from search_router.router.enrich.bandit import Draw
@@ -80,6 +81,7 @@ class Surroundings:
     libraries: frozenset[str]
     sources: SourceReader
     enrichment: Enrichment
+    admission: Admission
     advisers: Advisers = field(default_factory=Advisers)
 
 
@@ -108,8 +110,22 @@ class Trace:
     """Weights in place of the configured priors: drawn here, or given by a receipt that is replayed."""
     underway: int = 1
     """Requests of this process that were not answered when this one began, with itself."""
+    waited: float = 0.0
+    """Seconds in line before the experts were asked; its own time had not begun."""
     hints: tuple[str, ...] = ()
     """What was left unasked because of a hint, and what became of it; for the receipt."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of its own time."""
+        return time.perf_counter() - self.started - self.waited
+
+    def begin_after(self, waited: float) -> None:
+        """Its turn has come, after so many seconds in line."""
+        self.waited = waited
+        if waited:
+            ms = round(waited * 1000, 3)
+            self.stages.reports.append(StageReport(stage="admission", active=True, reason="waited in line", in_=1, out=1, ms=ms))
 
     @property
     def whole(self) -> bool:
@@ -152,11 +168,13 @@ async def run_request(trace: Trace, raw: object, progress: Progress | None = Non
         look = await _look(trace, request, tokens, plan, start, projects)
         if look.found is not None:
             return _cached(trace, request, plan, look.found, start)
-        await _ask(trace, plan, look, progress)
-        candidates, facts = await _identify(trace, plan, projects)
-        fused = _fuse(trace, plan, tokens, candidates)
-        fused = await _take_advice(trace, request, plan, fused, facts)
-        evidence, cut = _present(trace, request, fused, facts, start)
+        async with trace.surroundings.admission.place() as waited:
+            trace.begin_after(waited)
+            await _ask(trace, plan, look, progress)
+            candidates, facts = await _identify(trace, plan, projects)
+            fused = _fuse(trace, plan, tokens, candidates)
+            fused = await _take_advice(trace, request, plan, fused, facts)
+            evidence, cut = _present(trace, request, fused, facts, start)
     except RequestError as error:
         return _refused(trace, error)
     if evidence:
@@ -228,7 +246,7 @@ async def _look(
         trace.stages.skip("cache", trace.look.told, 1)
         return trace.look
     with trace.stages.run("cache", 1) as stage:
-        look = trace.look = await around.enrichment.look(asking, plan.latency_ms / 1000 - (time.perf_counter() - trace.started))
+        look = trace.look = await around.enrichment.look(asking, plan.latency_ms / 1000 - trace.elapsed)
         stage.active, stage.reason, stage.out = not look.told.startswith("off"), look.told, int(look.found is not None)
     return look
 
@@ -275,7 +293,7 @@ async def _ask_hinted(trace: Trace, plan: Plan, look: Look, progress: Progress |
     trace.plan = apply_hint(plan, hint)
     await _ask_all(trace, plan, trace.plan.calls, "fanout", progress)
     with trace.stages.run("hints", len(plan.calls)) as stage:
-        left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - (time.perf_counter() - trace.started)
+        left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - trace.elapsed
         agreed, void = await around.enrichment.agreed(look, plan, trace.replies, request.limit, around.sources, max(0.05, left))
         stage.out = len(plan.calls) - len(agreed)
         stage.reason = "; ".join([f"receipt {hint.receipt_id}", *(f"{name} is asked: {why}" for name, why in void.items())])
@@ -292,7 +310,7 @@ async def _ask_all(trace: Trace, plan: Plan, calls: tuple[ExpertCall, ...], stag
     with trace.stages.run(stage_name, len(calls)) as stage:
         budget = plan.latency_ms / 1000
         finishing = min(budget * SHARE_TO_FINISH, FINISH_SECONDS * trace.underway)
-        left = budget - finishing - (time.perf_counter() - trace.started)
+        left = budget - finishing - trace.elapsed
         try:
             await ask_experts(trace.surroundings.experts, calls, left, heard, progress)
         finally:
@@ -314,7 +332,7 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
         for name, path in dict.fromkeys([(h.project, h.path or "") for hits in answers.values() for h in hits if h.is_in_a_file]):
             project = by_id.get(name)
             keys[name, path] = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
-        left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - (time.perf_counter() - trace.started)
+        left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - trace.elapsed
         facts, undefined = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id, max(0.05, left))
         trace.facts, trace.undefined = facts, undefined
         if undefined:
@@ -357,7 +375,7 @@ async def _take_advice(
     """The order of those whom the budget's flags let be asked beside the experts. Without a flag nobody is, and nothing is done."""
     if not (request.budget.rerank or request.budget.allow_llm):
         return fused
-    until = trace.started + plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT / 2)
+    until = trace.started + trace.waited + plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT / 2)
     advised, notes = await take_advice(trace.surroundings.advisers, trace.surroundings.config, request, fused, facts, until, trace.stages)
     trace.notes += notes
     return settle_documents(advised, (), [each for r in trace.replies if r.result is not None for each in r.result.yields])[0]

@@ -34,6 +34,7 @@ from search_router.errors import RequestError, RequestRejected
 from search_router.observing import NOBODY, Finished, Observer, Watch
 from search_router.receipts.body import OutcomeFact
 from search_router.receipts.store import ReceiptStore
+from search_router.router.admission import Admission
 from search_router.router.advisers import Advisers
 from search_router.router.enrich.bandit import Draw
 from search_router.router.enrich.enrichment import Enrichment, Noted
@@ -92,6 +93,7 @@ class Router:
         self._answer_notes: tuple[str, ...] = ()
         self._views: list[Router] = []
         self._underway: set[int] = set()
+        self._admission = Admission()
 
     async def prepare(self) -> None:
         """Look at the experts that most questions go to, and at libraries, so that the first request need not. Safe to leave out."""
@@ -353,6 +355,7 @@ class Router:
             libraries=await self._current_libraries(),
             sources=self.sources,
             enrichment=self.enrichment,
+            admission=self._admission,
             advisers=self.advisers,
         )
 
