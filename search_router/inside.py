@@ -133,6 +133,8 @@ class Project:
     branch: str | None = None
     groups: tuple[str, ...] = ()
     shallow: bool = False
+    withheld: tuple[str, ...] = ()
+    """Patterns, as in a `.gitignore`, of files that no answer shows."""
 
 
 @dataclass(frozen=True, slots=True)

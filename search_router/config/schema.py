@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from search_router.config.remote import AnyRemoteConfig
 from search_router.config.section import ExpertConfig, Section, Weight
@@ -25,6 +25,20 @@ class WorkspaceConfig(Section):
     """Whether submodules that are checked out are projects of their own."""
     client_roots: bool = False
     """Whether an older client over stdio is asked for its roots, where none are configured. The newest protocol has no roots."""
+    withhold: tuple[str, ...] = ()
+    """Files that no answer shows and no fetch reads, though git may track them: patterns as in a `.gitignore` at each project's root."""
+
+    @field_validator("withhold")
+    @classmethod
+    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        if patterns:
+            from pathspec import GitIgnoreSpec  # no start needs it but one with such patterns
+
+            try:
+                GitIgnoreSpec.from_lines(patterns)
+            except ValueError as error:
+                raise ValueError(f"not a pattern of a .gitignore: {error}") from error
+        return patterns
 
 
 class BudgetConfig(Section):

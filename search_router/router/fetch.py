@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from search_router.adapters.base import KeepsEntries
 from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
-from search_router.adapters.local.manifest import is_visible
+from search_router.adapters.local.manifest import MAX_LISTING, is_visible
 from search_router.adapters.local.sources import SourceReader
+from search_router.adapters.local.textfile import decode_path
+from search_router.adapters.local.withheld import withholds
 from search_router.answers import MAX_FETCH_CHARACTERS, FetchedItem, FetchProblem, FetchRequest
 from search_router.errors import EvidenceError, ExpertError
 from search_router.router.evidence import BIDI, CodeAddress, CommitAddress, LibraryAddress, code_id, parse_evidence_id, readable_path
@@ -16,6 +18,8 @@ from search_router.schema import Project
 
 BYTES_OF_A_COMMIT = 2 * 2**20
 RAISE = f"raise max_characters (at most {MAX_FETCH_CHARACTERS})"
+MOST_PATHS = 2000
+"""Of a commit with withheld files; the others are named to git one by one."""
 NO_TEXT = "the file has no text: it is empty or binary"
 COMMIT_FORMAT = "--format=commit %H%nauthor %an%ndate %aI%nparents %P%n%n%B"
 
@@ -110,9 +114,11 @@ class Fetcher:
         )
 
     async def _fetch_commit(self, evidence_id: str, project: Project, address: CommitAddress, room: int) -> FetchedItem:
-        """Message and changes below the project's root."""
-        options = (COMMIT_FORMAT, "--stat", "--patch", "-M", *SAFE_DIFF)
-        shown = await run_git(project.root, "show", *options, f"{address.commit}^{{commit}}", "--", ".", max_bytes=BYTES_OF_A_COMMIT)
+        """Message and changes below the project's root, without those of withheld files."""
+        commit = f"{address.commit}^{{commit}}"
+        paths = await _shown_of(project, commit)
+        changes = ("--stat", "--patch", "-M", *SAFE_DIFF) if paths else ("--no-patch",)
+        shown = await run_git(project.root, "show", COMMIT_FORMAT, *changes, commit, "--", *(paths or ["."]), max_bytes=BYTES_OF_A_COMMIT)
         if shown.returncode != 0:
             if "not a git repository" in shown.stderr or project.kind == "directory":
                 raise git_failure(project.root, shown)
@@ -122,3 +128,18 @@ class Fetcher:
         return FetchedItem(
             id=evidence_id, project=project.id, text=text[:room], fresh=True, flags=("bidi",) if BIDI.search(text) else (), cut=cut
         )
+
+
+async def _shown_of(project: Project, commit: str) -> list[str]:
+    """The paths of a commit whose changes may be shown, relative to the root: `.` where nothing in it is withheld."""
+    if not project.withheld:
+        return ["."]
+    listing = ("show", "--format=", "--name-only", "--no-renames", "--relative", "-z", "-m", commit, "--", ".")
+    touched = await run_git(project.root, *listing, max_bytes=MAX_LISTING)
+    paths = [decode_path(name) for name in dict.fromkeys(touched.stdout.split(b"\0")) if name.strip(b"\n")]
+    shown = [path for path in paths if not withholds(project, path)]
+    if len(shown) == len(paths) and not touched.cut:
+        return ["."]
+    if touched.cut or len(shown) > MOST_PATHS:
+        raise EvidenceError(f"The commit touches too many files in {project.id} to tell its withheld ones apart.", code="evidence-refused")
+    return shown

@@ -12,6 +12,7 @@ from search_router.adapters.base import Expert, Indexed
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
 from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
+from search_router.adapters.local.withheld import shown_paths, withholds
 from search_router.config.schema import Config
 from search_router.errors import MAKE_READABLE, ExpertError, RequestError, RequestRejected
 from search_router.router.absence import scope_lack
@@ -325,13 +326,16 @@ def _is_complete(expert: Expert, projects: tuple[Project, ...]) -> bool:
 async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> tuple[list[Candidate], Mapping[FileKey, FileFacts]]:
     """Read the files that hits point at, best ranks first, and group the hits by identity."""
     candidates = trace.surroundings.config.fusion.candidates
+    by_id = {p.id: p for p in projects}
     answers = {r.call.expert: r.result.hits[:candidates] for r in trace.replies if r.result}
+    if any(project.withheld for project in projects):
+        answers = {expert: shown_paths(hits, by_id) for expert, hits in answers.items()}
     with trace.stages.run("identify", sum(map(len, answers.values()))) as stage:
-        by_id = {p.id: p for p in projects}
         keys: dict[tuple[str, str], FileKey | None] = {}
         for name, path in dict.fromkeys([(h.project, h.path or "") for hits in answers.values() for h in hits if h.is_in_a_file]):
             project = by_id.get(name)
-            keys[name, path] = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
+            key = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
+            keys[name, path] = None if key is not None and withholds(by_id[key[0]], key[1]) else key
         left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - trace.elapsed
         facts, undefined = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id, max(0.05, left))
         trace.facts, trace.undefined = facts, undefined

@@ -88,7 +88,12 @@ async def discover_workspace(config: WorkspaceConfig, roots: Sequence[Path] = ()
     ids = _assign_ids(projects, names)
     groups = _checked_groups(config.groups, list(ids.values()))
     found = tuple(
-        replace(p, id=ids[p.root], groups=tuple(sorted(name for name, members in groups.items() if ids[p.root] in members)))
+        replace(
+            p,
+            id=ids[p.root],
+            groups=tuple(sorted(name for name, members in groups.items() if ids[p.root] in members)),
+            withheld=config.withhold,
+        )
         for p in projects
     )
     return Workspace(found, MappingProxyType(groups), tuple(sorted(note for survey in surveys for note in survey.notes)))

@@ -35,6 +35,7 @@ from search_router.adapters.local.ripgrep import (
     ripgrep_search,
     unread_by_ripgrep,
 )
+from search_router.adapters.local.withheld import withholds
 from search_router.adapters.process import open_child
 from search_router.config.schema import GrepConfig
 from search_router.errors import ExpertError, FailureClass
@@ -77,12 +78,16 @@ class Target:
     def holds(self, path: str) -> bool:
         """Whether a path that the engine reported is inside the scope and of the language."""
         inside = not self.scope or path == self.scope or path.startswith(self.scope + "/")
-        return inside and is_of_language(path, self.language)
+        return inside and is_of_language(path, self.language) and not withholds(self.project, path)
 
     def may_hold(self, path: str) -> bool:
         """Whether a file or directory that could not be read could have something of the scope in it; a folder's name tells no language."""
         inside = not self.scope or path == self.scope or path.startswith(self.scope + "/") or self.scope.startswith(path + "/")
-        return inside and (self.language is None or language_of(path) in {None, *languages_named(self.language)})
+        return (
+            inside
+            and (self.language is None or language_of(path) in {None, *languages_named(self.language)})
+            and not withholds(self.project, path)
+        )
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from search_router.adapters.local.grep_engine import choose_engine
 from search_router.adapters.local.left_out import LeftOut
 from search_router.adapters.local.ripgrep import ripgrep_listing
 from search_router.adapters.local.textfile import decode_path, encode_path
+from search_router.adapters.local.withheld import withholds
 from search_router.adapters.process import Finished, run_command
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
@@ -67,7 +68,7 @@ async def read_manifest(project: Project, *, nested: tuple[Path, ...] = ()) -> M
 async def is_visible(project: Project, path: str) -> bool:
     """Whether the manifest lists `path`: not ignored, not in `.git`, not a link, not in a nested repository.
 
-    True also where nothing is at the path: it is not hidden, and reading it will say that it is gone.
+    True also where nothing is at the path, unless such a file would be withheld: reading it will say that it is gone.
 
     Raises:
         ExpertError: git refuses the directory or fails, or there is neither git nor ripgrep.
@@ -78,6 +79,8 @@ async def is_visible(project: Project, path: str) -> bool:
         return False
     parts = name.split(b"/")
     if b"\0" in name or len(name) > MAX_PATH or any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
+        return False
+    if withholds(project, path):
         return False
     if not await anyio.to_thread.run_sync(os.path.lexists, os.fsencode(project.root) + b"/" + name):
         return True
@@ -204,6 +207,8 @@ def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Man
         name = listed.rstrip(b"/") if listed.endswith(b"/") else listed
         if others and (name + b"/").startswith(others):
             continue
+        if project.withheld and withholds(project, decode_path(name)):
+            continue  # not even among what was left out: nobody is told its name
         if not directories.is_real(name.rpartition(b"/")[0]):
             continue  # git still tracks what lay in a directory that is now a link; the link itself is listed too
         try:

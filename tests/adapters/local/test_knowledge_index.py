@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,14 +135,19 @@ async def test_no_retriever_gives_a_row_outside_of_what_the_caller_may_see(world
         projects = [write(Path(folder) / f"p{n}", files) for n, files in enumerate(worlds)]
         visible = data.draw(st.lists(st.sampled_from(projects), min_size=1, unique=True))
         prefix = data.draw(st.sampled_from([None, "b"]))
+        withheld = data.draw(st.sampled_from([(), ("b/",), ("*.md", "!b/"), ("/b/d.txt",)]))
         entities = data.draw(st.sampled_from([None, ["Paint"], ["stripe.paint", "paint"]]))
         async with expert_over(Path(folder)) as expert:
             await expert.search(call_for("zebra horse", *projects))  # everything is indexed, and still only some of it may be seen
-            result = await expert.search(call_for("zebra horse", *visible, path=prefix, entities=entities))
+            granted = [replace(project, withheld=withheld) for project in visible]
+            result = await expert.search(call_for("zebra horse", *granted, path=prefix, entities=entities))
         allowed = {p.id for p in visible}
         assert {h.project for h in result.hits} <= allowed
         assert {project for project, _ in result.hidden} <= allowed
         assert all(prefix is None or (h.path or "").startswith("b/") for h in result.hits)
+        gone = {(): "", ("b/",): "b/", ("*.md", "!b/"): "a.md", ("/b/d.txt",): "b/d.txt"}[withheld]
+        shown = [path or "" for path in (*(h.path for h in result.hits), *(path for _, path in result.hidden))]
+        assert not gone or not any(path.startswith(gone) for path in shown)
         names = {None: "", ("Paint",): "paint", ("stripe.paint", "paint"): "Stripe.paint"}[tuple(entities) if entities else None]
         texts = {p.id: files for p, files in zip(projects, worlds, strict=True)}
         assert all(names in texts[h.project][h.path or ""] for h in result.hits)
