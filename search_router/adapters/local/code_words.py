@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections import Counter
 from typing import Final
@@ -51,6 +52,13 @@ def words_of(identifier: str) -> tuple[str, ...]:
 def parts_of(name: str) -> tuple[str, ...]:
     """The stemmed subtokens of a name, without the whole."""
     return tuple(stem(part) for part in subtokens(name)) if len(name) <= MAX_IDENTIFIER else ()
+
+
+@functools.lru_cache(maxsize=65_536)
+def told_words(name: str) -> frozenset[str]:
+    """The words that the name of a definition tells: its index words, and two neighbours as one. `WebSocketReader` tells websocket."""
+    parts = subtokens(name) if len(name) <= MAX_IDENTIFIER else []
+    return frozenset(words_of(name)).union(stem(first + second) for first, second in itertools.pairwise(parts))
 
 
 def count_words(text: str) -> Counter[str]:

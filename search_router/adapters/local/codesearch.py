@@ -17,7 +17,7 @@ from search_router.adapters.local.cards import embedded_card
 from search_router.adapters.local.code_chunks import Chunk
 from search_router.adapters.local.code_plan import SearchPlan, Stage, plan_search
 from search_router.adapters.local.code_stages import StageTally
-from search_router.adapters.local.code_words import words_of
+from search_router.adapters.local.code_words import told_words
 from search_router.adapters.local.index_readiness import Readiness, answer_soon, bring_up_to_date, underway
 from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.named_projects import project_factors
@@ -286,7 +286,7 @@ def _telling_definition(definitions: Sequence[Definition], chunk: Chunk, words: 
     asked = sum(words.values())
     best: tuple[float, bool, int, Definition] | None = None
     for definition in definitions:
-        told = sum(words.get(word, 0.0) for word in set(words_of(definition.name)))
+        told = sum(words.get(word, 0.0) for word in told_words(definition.name))
         here = chunk.start <= definition.start_line <= chunk.end
         short = definition.start_line == definition.end_line
         if told <= 0 or (2 * told < asked and (short or not here)):

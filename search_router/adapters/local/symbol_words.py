@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from search_router.adapters.local.code_words import told_words
 from search_router.adapters.local.qualified_names import stem, subtokens
 from search_router.adapters.local.symbol_space import SearchSpace, definition_hit
 from search_router.adapters.local.symbol_table import FoundDefinition, SymbolTable, file_number
@@ -117,12 +118,16 @@ def _gather(space: SearchSpace, found: Sequence[_Places], weights: Sequence[floa
 def _score(found: FoundDefinition, wanted: Sequence[_Word], weights: Sequence[float], asks_for_tests: bool) -> float:
     definition, facts = found.definition, found.facts
     name, stems = _words_of(definition.name)
+    told = told_words(definition.name)
     _, around = _words_of(definition.container)
     covered, in_name = 0.0, set[str]()
     for word, weight in zip(wanted, weights, strict=True):
         if word.stem in stems:
             in_name.add(word.stem)
             covered += weight * (_IN_NAME if word.text in name else _STEM_IN_NAME)
+        elif word.stem in told:
+            in_name.add(word.stem)
+            covered += weight * _STEM_IN_NAME
         elif word.stem in around:
             covered += weight * _AROUND
         elif word.stem in facts.words:

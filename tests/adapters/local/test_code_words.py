@@ -12,6 +12,7 @@ from search_router.adapters.local.code_words import (
     count_words,
     names_in,
     question_words,
+    told_words,
     topic_words,
     words_of,
 )
@@ -81,3 +82,10 @@ def test_words_for_documents_are_no_topic_unless_nothing_else_is_asked() -> None
     assert set(topic_words("documentation of closing a ledger")) == {stem("closing"), stem("ledger")}
     assert set(topic_words("the docs")) == {"doc"}
     assert topic_words("closing a ledger") == question_words("closing a ledger")
+
+
+def test_a_name_tells_two_neighbours_as_one_word_too() -> None:
+    assert question_words("websocket reader").keys() <= told_words("WebSocketReader")
+    assert question_words("filename").keys() <= told_words("file_name_of")
+    assert not question_words("webreader").keys() <= told_words("WebSocketReader")
+    assert told_words("_" * 300) == frozenset()
