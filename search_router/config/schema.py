@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator
 
@@ -10,6 +11,8 @@ from search_router.config.remote import AnyRemoteConfig
 from search_router.config.section import ExpertConfig, Section, Weight
 from search_router.config.vectors import VectorsConfig
 from search_router.schema import Intent
+
+_ODD_STARS: Final = re.compile(r"\*{3}|[^/]\*\*|\*\*[^/]")
 
 
 class WorkspaceConfig(Section):
@@ -31,6 +34,9 @@ class WorkspaceConfig(Section):
     @field_validator("withhold")
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            if _ODD_STARS.search(pattern.lstrip("!")):  # what matches them reads these otherwise than git does
+                raise ValueError(f"{pattern!r}: two stars stand alone between slashes, as in **/name or folder/**")
         if patterns:
             from pathspec import GitIgnoreSpec  # no start needs it but one with such patterns
 

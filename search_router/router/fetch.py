@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from search_router.adapters.base import KeepsEntries
-from search_router.adapters.local.git import SAFE_DIFF, git_failure, run_git
+from search_router.adapters.local.git import ENVIRONMENT, SAFE_DIFF, git_argv, git_failure, run_git
+from search_router.adapters.local.grep_matches import for_system
 from search_router.adapters.local.manifest import MAX_LISTING, is_visible
 from search_router.adapters.local.sources import SourceReader
 from search_router.adapters.local.textfile import decode_path
 from search_router.adapters.local.withheld import withholds
+from search_router.adapters.process import Finished, run_command
 from search_router.answers import MAX_FETCH_CHARACTERS, FetchedItem, FetchProblem, FetchRequest
 from search_router.errors import EvidenceError, ExpertError
 from search_router.router.evidence import BIDI, CodeAddress, CommitAddress, LibraryAddress, code_id, parse_evidence_id, readable_path
@@ -19,7 +21,8 @@ from search_router.schema import Project
 BYTES_OF_A_COMMIT = 2 * 2**20
 RAISE = f"raise max_characters (at most {MAX_FETCH_CHARACTERS})"
 MOST_PATHS = 2000
-"""Of a commit with withheld files; the others are named to git one by one."""
+"""Withheld files of one commit; they are named to git one by one."""
+MAGIC = ENVIRONMENT | {"GIT_LITERAL_PATHSPECS": "0"}
 NO_TEXT = "the file has no text: it is empty or binary"
 COMMIT_FORMAT = "--format=commit %H%nauthor %an%ndate %aI%nparents %P%n%n%B"
 
@@ -116,9 +119,12 @@ class Fetcher:
     async def _fetch_commit(self, evidence_id: str, project: Project, address: CommitAddress, room: int) -> FetchedItem:
         """Message and changes below the project's root, without those of withheld files."""
         commit = f"{address.commit}^{{commit}}"
-        paths = await _shown_of(project, commit)
-        changes = ("--stat", "--patch", "-M", *SAFE_DIFF) if paths else ("--no-patch",)
-        shown = await run_git(project.root, "show", COMMIT_FORMAT, *changes, commit, "--", *(paths or ["."]), max_bytes=BYTES_OF_A_COMMIT)
+        changed = ("--stat", "--patch", "-M", *SAFE_DIFF, commit, "--", ".")
+        # Of a commit that does nothing else below the root git would say nothing at all: so its message by itself.
+        shown = await _show(project, COMMIT_FORMAT, *(("--no-patch", commit) if project.withheld else changed))
+        if project.withheld and shown.returncode == 0:
+            changes = await _show(project, "--format=", *changed, *await _withheld_in(project, commit))
+            shown = replace(changes, stdout=shown.stdout.rstrip(b"\n") + b"\n\n" + changes.stdout.lstrip(b"\n"))
         if shown.returncode != 0:
             if "not a git repository" in shown.stderr or project.kind == "directory":
                 raise git_failure(project.root, shown)
@@ -130,16 +136,33 @@ class Fetcher:
         )
 
 
-async def _shown_of(project: Project, commit: str) -> list[str]:
-    """The paths of a commit whose changes may be shown, relative to the root: `.` where nothing in it is withheld."""
-    if not project.withheld:
-        return ["."]
-    listing = ("show", "--format=", "--name-only", "--no-renames", "--relative", "-z", "-m", commit, "--", ".")
+async def _show(project: Project, *arguments: str) -> Finished:
+    return await run_command(git_argv("show", *arguments), cwd=project.root, env=MAGIC, max_bytes=BYTES_OF_A_COMMIT)
+
+
+async def _withheld_in(project: Project, commit: str) -> list[str]:
+    """git's own words for leaving out what a commit does to withheld files."""
+    # All parents of a merge, whatever the repository's own configuration makes of `-m`.
+    listing = (
+        "-c",
+        "log.diffMerges=separate",
+        "show",
+        "--format=",
+        "--name-only",
+        "--no-renames",
+        "--relative",
+        "-z",
+        "-m",
+        commit,
+        "--",
+        ".",
+    )
     touched = await run_git(project.root, *listing, max_bytes=MAX_LISTING)
-    paths = [decode_path(name) for name in dict.fromkeys(touched.stdout.split(b"\0")) if name.strip(b"\n")]
-    shown = [path for path in paths if not withholds(project, path)]
-    if len(shown) == len(paths) and not touched.cut:
-        return ["."]
-    if touched.cut or len(shown) > MOST_PATHS:
+    if touched.returncode != 0:
+        raise git_failure(project.root, touched)
+    names = dict.fromkeys(name.lstrip(b"\n") for name in touched.stdout.split(b"\0"))
+    paths = [decode_path(name) for name in names if name]
+    withheld = [path for path in paths if withholds(project, path)]
+    if touched.cut or len(withheld) > MOST_PATHS:
         raise EvidenceError(f"The commit touches too many files in {project.id} to tell its withheld ones apart.", code="evidence-refused")
-    return shown
+    return [for_system(f":(exclude,literal){path}") for path in withheld]

@@ -12,7 +12,7 @@ from search_router.adapters.base import Expert, Indexed
 from search_router.adapters.local.languages import is_generated_path, is_test_path, is_vendored_path
 from search_router.adapters.local.manifest import read_manifest
 from search_router.adapters.local.sources import SourceReader
-from search_router.adapters.local.withheld import shown_paths, withholds
+from search_router.adapters.local.withheld import shown_paths, withholds_place
 from search_router.config.schema import Config
 from search_router.errors import MAKE_READABLE, ExpertError, RequestError, RequestRejected
 from search_router.router.absence import scope_lack
@@ -335,7 +335,7 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
         for name, path in dict.fromkeys([(h.project, h.path or "") for hits in answers.values() for h in hits if h.is_in_a_file]):
             project = by_id.get(name)
             key = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
-            keys[name, path] = None if key is not None and withholds(by_id[key[0]], key[1]) else key
+            keys[name, path] = None if key is not None and withholds_place(by_id[key[0]], key[1]) else key
         left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - trace.elapsed
         facts, undefined = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id, max(0.05, left))
         trace.facts, trace.undefined = facts, undefined

@@ -17,6 +17,7 @@ import anyio.to_thread
 from search_router.adapters.local.gitfiles import head_now
 from search_router.adapters.local.languages import LANGUAGES, language_of
 from search_router.adapters.local.survey import Survey, survey_directory
+from search_router.adapters.local.withheld import withholds
 from search_router.config.schema import WorkspaceConfig
 from search_router.errors import ExpertError, FieldProblem, RequestRejected, WorkspaceError
 from search_router.schema import Project, Scope
@@ -82,7 +83,7 @@ async def discover_workspace(config: WorkspaceConfig, roots: Sequence[Path] = ()
     """
     named = await anyio.to_thread.run_sync(_read_roots, config, tuple(roots))
     surveys = await _survey_all(named, config.submodules)
-    projects = [_project(survey) for survey in surveys if survey.kind is not None]
+    projects = _without_withheld([_project(survey, config) for survey in surveys if survey.kind is not None], named)
     projects.sort(key=lambda project: os.fsencode(project.root))
     names = await anyio.to_thread.run_sync(_read_names, config.names)
     ids = _assign_ids(projects, names)
@@ -92,7 +93,6 @@ async def discover_workspace(config: WorkspaceConfig, roots: Sequence[Path] = ()
             p,
             id=ids[p.root],
             groups=tuple(sorted(name for name, members in groups.items() if ids[p.root] in members)),
-            withheld=config.withhold,
         )
         for p in projects
     )
@@ -187,10 +187,20 @@ async def _survey_wave(roots: tuple[Path, ...], submodules: bool) -> list[Survey
     return [results[root] for root in roots]
 
 
-def _project(survey: Survey) -> Project:
+def _without_withheld(projects: Sequence[Project], named: Collection[Path]) -> list[Project]:
+    """Those that nobody named and that lie in a withheld folder of another are none: a submodule, a linked worktree."""
+
+    def is_withheld(project: Project) -> bool:
+        above = (other for other in projects if other.root != project.root and project.root.is_relative_to(other.root))
+        return any(withholds(other, project.root.relative_to(other.root).as_posix()) for other in above)
+
+    return [project for project in projects if project.root in named or not is_withheld(project)]
+
+
+def _project(survey: Survey, config: WorkspaceConfig) -> Project:
     assert survey.kind is not None
     commit, branch = (survey.head.commit, survey.head.branch) if survey.head else (None, None)
-    return Project("", survey.root, survey.kind, commit, branch, (), survey.shallow)
+    return Project("", survey.root, survey.kind, commit, branch, (), survey.shallow, config.withhold)
 
 
 def _assign_ids(projects: Sequence[Project], names: Mapping[Path, str]) -> dict[Path, str]:

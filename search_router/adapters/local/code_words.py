@@ -9,6 +9,7 @@ import functools
 import itertools
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from search_router.adapters.local.qualified_names import stem, subtokens
@@ -57,7 +58,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=65_536)
 def told_words(name: str) -> frozenset[str]:
     """The words that the name of a definition tells: its index words, and two neighbours as one. `WebSocketReader` tells websocket."""
-    parts = subtokens(name) if len(name) <= MAX_IDENTIFIER else []
+    parts: Sequence[str] = subtokens(name) if len(name) <= MAX_IDENTIFIER else ()
     return frozenset(words_of(name)).union(stem(first + second) for first, second in itertools.pairwise(parts))
 
 

@@ -24,6 +24,7 @@ from search_router.adapters.local.docs_locked import Locked, compare_name, read_
 from search_router.adapters.local.knowledge_snippet import mark_snippet
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
+from search_router.adapters.local.withheld import withholds
 from search_router.config.schema import DocsConfig
 from search_router.errors import EvidenceError, ExpertError, FailureClass
 from search_router.schema import DocumentFacts, ExpertCall, ExpertResult, Health, Hit, Project
@@ -137,8 +138,9 @@ class DocsExpert:
         if known is None or time.monotonic() - known[0] > FRESH_SECONDS:
 
             def look() -> tuple[Locked, list[Library]]:
-                locked = read_locked(project.root)
-                return locked, find_libraries(project.root, locked, self._environ)
+                locked = read_locked(project)
+                found = find_libraries(project.root, locked, self._environ)
+                return locked, [library for library in found if not _is_withheld(project, library)]
 
             locked, libraries = await asyncio.to_thread(look)
             known = self._known[project.root] = (time.monotonic(), locked, libraries)
@@ -266,3 +268,9 @@ def _hit(
             entry=entry.name,
         ),
     )
+
+
+def _is_withheld(project: Project, library: Library) -> bool:
+    """Whether it is installed in a folder of the project that nobody is shown."""
+    place = library.location
+    return place.is_relative_to(project.root) and withholds(project, place.relative_to(project.root).as_posix())

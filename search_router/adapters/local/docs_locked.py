@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from search_router.adapters.local.withheld import withholds
+from search_router.schema import Project
+
 MAX_BYTES: Final = 16 * 2**20
 _REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(?:===?\s*([\w.!+]+))?")
 _GO_REQUIRE = re.compile(r"^\s*(?:require\s+)?([\w.~-]+(?:/[\w.~-]+)+)\s+(v[\w.+-]+)(?!.*// indirect)", re.MULTILINE)
@@ -45,15 +48,17 @@ def compare_name(ecosystem: str, name: str) -> str:
     return name.replace("_", "-").lower() if ecosystem == "cargo" else name
 
 
-def read_locked(root: Path) -> Locked:
+def read_locked(project: Project) -> Locked:
     """What the project's root says. Lock files come after manifests, so that what they fix stands."""
-    locked = Locked()
+    locked, root = Locked(), project.root
     for name, ecosystem, pattern in _OWN_NAMES:
-        text = _head(root / name)
+        text = "" if withholds(project, name) else _head(root / name)
         locked.own |= {(ecosystem, compare_name(ecosystem, found[1])) for found in pattern.finditer(text)}
     for name, reader in _READERS:
         for path in sorted(root.glob(name)):
             try:
+                if withholds(project, path.relative_to(root).as_posix()):
+                    continue
                 if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_BYTES:
                     continue
                 for ecosystem, library, version in reader(path.read_text("utf-8", "replace")):

@@ -23,6 +23,7 @@ from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, read
 from search_router.adapters.local.grep_rank import Place, Tally, rank_places
 from search_router.adapters.local.grep_run import WORD_MATCHES, Allowance, ProjectRun, RunReport, Target
 from search_router.adapters.local.grep_scope import globs_for_language, has_parent_ignore_file, holds_scope, nested_roots, read_scope_path
+from search_router.adapters.local.withheld import withholds_place
 from search_router.config.schema import GrepConfig
 from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project
@@ -195,7 +196,7 @@ def _targets_of(call: ExpertCall) -> tuple[list[Target], list[str]]:
     targets: list[Target] = []
     notes: list[str] = []
     for project in call.projects:
-        if not holds_scope(project.root, scope):
+        if not holds_scope(project.root, scope) or withholds_place(project, scope):
             notes.append(f"{project.id} has no path {scope!r}")
             continue
         below = project.kind == "directory" and has_parent_ignore_file(project.root)

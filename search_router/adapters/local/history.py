@@ -75,7 +75,9 @@ class HistoryExpert:
 
     def _history(self, project: Project) -> ProjectHistory:
         if project.root not in self._histories:
-            self._histories[project.root] = ProjectHistory(project.root, self._config, self._cache_dir, self._reserve, self._teller)
+            self._histories[project.root] = ProjectHistory(
+                project.root, self._config, self._cache_dir, self._reserve, self._teller if not project.withheld else None
+            )
         return self._histories[project.root]
 
     async def health(self, projects: tuple[Project, ...]) -> Health:

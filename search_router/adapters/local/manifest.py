@@ -62,7 +62,7 @@ async def read_manifest(project: Project, *, nested: tuple[Path, ...] = ()) -> M
         ExpertError: git refuses the directory or fails, or there is neither git nor ripgrep.
     """
     listing = await _list_paths(project)
-    return await anyio.to_thread.run_sync(_build, project, listing, nested)
+    return await anyio.to_thread.run_sync(build_manifest, project, listing, nested)
 
 
 async def is_visible(project: Project, path: str) -> bool:
@@ -85,7 +85,7 @@ async def is_visible(project: Project, path: str) -> bool:
     if not await anyio.to_thread.run_sync(os.path.lexists, os.fsencode(project.root) + b"/" + name):
         return True
     listing = await _list_paths(project, os.fsdecode(name))
-    manifest = await anyio.to_thread.run_sync(_build, project, listing, ())
+    manifest = await anyio.to_thread.run_sync(build_manifest, project, listing, ())
     return any(entry.path == path for entry in manifest.entries)
 
 
@@ -194,7 +194,7 @@ def _repository_of(project: Project) -> tuple[str, ...]:
     return (f"--git-dir={_elsewhere.ensure()}", "--work-tree=.") if project.kind == "directory" else ()
 
 
-def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Manifest:
+def build_manifest(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Manifest:
     """Look at every listed path once (lstat, so a link is never followed)."""
     root = os.fsencode(project.root).rstrip(b"/") + b"/"
     others = tuple(_below(root, nested))
@@ -222,7 +222,8 @@ def _build(project: Project, listing: Finished, nested: tuple[Path, ...]) -> Man
             entries.append(FileEntry(decode_path(name), found.st_size, max(found.st_mtime_ns, found.st_ctime_ns), found.st_ino))
         else:
             left_out.append(LeftOut(decode_path(name), _why_left_out(root + name, found.st_mode)))
-    left_out.extend(LeftOut(match[1] or match[2], "unreadable") for match in _UNREADABLE.finditer(listing.stderr))
+    unreadable = (match[1] or match[2] for match in _UNREADABLE.finditer(listing.stderr))
+    left_out.extend(LeftOut(path, "unreadable") for path in unreadable if not withholds(project, path))
     if listing.cut:
         left_out.append(LeftOut("", "listing-cut"))
     entries.sort(key=lambda entry: entry.path)

@@ -8,6 +8,7 @@ experts say, and into what is fetched.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,8 +20,22 @@ if TYPE_CHECKING:
 
 
 def withholds(project: Project, path: str) -> bool:
-    """Whether this file, relative to the project's root, is shown to nobody."""
-    return bool(project.withheld) and _spec(project.withheld).match_file(path)
+    """Whether this file or folder, relative to the project's root, is shown to nobody; so is everything below a withheld folder.
+
+    A name is tried as a file's and as a folder's, because it may be a submodule, or have been either in the past.
+    """
+    if not project.withheld:
+        return False
+    path = path.strip("/")
+    return _is_below_withheld(project.withheld, path.rpartition("/")[0]) or _matches(project.withheld, path)
+
+
+def withholds_place(project: Project, path: str) -> bool:
+    """As `withholds`, also for a path that leads there through symbolic links."""
+    if not project.withheld or withholds(project, path):
+        return bool(project.withheld)
+    root, real = os.path.realpath(project.root), os.path.realpath(project.root / path)
+    return real.startswith(f"{root}/") and withholds(project, real[len(root) + 1 :])
 
 
 def shown_paths(hits: Iterable[Hit], projects: Mapping[str, Project]) -> list[Hit]:
@@ -33,6 +48,20 @@ def shown_paths(hits: Iterable[Hit], projects: Mapping[str, Project]) -> list[Hi
         elif shown := tuple(path for path in hit.commit.paths if not withholds(project, path)):
             found.append(replace(hit, commit=replace(hit.commit, paths=shown)))
     return found
+
+
+@functools.lru_cache(maxsize=65_536)
+def _is_below_withheld(patterns: tuple[str, ...], folder: str) -> bool:
+    """git looks into no folder that is excluded, so that no later pattern can take in again what is below it."""
+    for end in (*(at for at, letter in enumerate(folder) if letter == "/"), len(folder)):
+        if end and _spec(patterns).match_file(f"{folder[:end]}/"):
+            return True
+    return False
+
+
+def _matches(patterns: tuple[str, ...], path: str) -> bool:
+    spec = _spec(patterns)
+    return spec.match_file(path) or spec.match_file(f"{path}/")
 
 
 @functools.lru_cache(maxsize=64)

@@ -62,7 +62,7 @@ async def ask(folder: Path, files: Mapping[str, str], question: str) -> ExpertRe
 
 def test_python_documentation_has_the_names_that_people_write(tmp_path: Path) -> None:
     project = write(tmp_path / "work", dict(PYTHON))
-    library = next(each for each in find_libraries(project.root, read_locked(project.root), {}) if each.name == "zebra")
+    library = next(each for each in find_libraries(project.root, read_locked(project), {}) if each.name == "zebra")
     assert (library.label, library.version, library.ours) == ("pypi/zebra", "2.1.0", False)
     entries = {e.name: e for e in read_entries(library)}
     assert {"zebra", "zebra.Zebra", "zebra.Zebra.gallop", "zebra.paint"} <= entries.keys()
@@ -140,7 +140,7 @@ def test_lock_files_fix_versions_and_manifests_do_so_only_where_they_pin(tmp_pat
         "Cargo.lock": '[[package]]\nname = "zebra_rs"\nversion = "0.3.0"\n',
         "poetry.lock": "not toml [",
     }
-    locked = read_locked(write(tmp_path / "work", dict(files)).root)
+    locked = read_locked(write(tmp_path / "work", dict(files)))
     assert locked.versions == {
         "pypi": {"zebra-core": "1.4", "horse": "1.2", "donkey": None, "mule": "3.0"},
         "npm": {"a": "1.0.5", "b": "2.0.0"},
@@ -158,14 +158,14 @@ def test_go_and_cargo_libraries_are_found_where_their_tools_keep_them(tmp_path: 
     project = write(tmp_path / "work", files)
     write(tmp_path / "home/go/pkg/mod/github.com/!wild/zebra@v1.2.3", {"z.go": "package zebra\n\n// Paint paints.\nfunc Paint() {\n}\n"})
     write(tmp_path / "home/.cargo/registry/src/index-1/zebra-rs-0.3.0", {"src/lib.rs": "/// Paints.\npub fn paint() {}\n"})
-    found = find_libraries(project.root, read_locked(project.root), {"HOME": str(tmp_path / "home")})
+    found = find_libraries(project.root, read_locked(project), {"HOME": str(tmp_path / "home")})
     names = {(x.label, x.version): [e.name for e in read_entries(x)] for x in found if x.ecosystem != "pypi"}
     assert names == {("go/github.com/Wild/zebra", "v1.2.3"): ["zebra.Paint"], ("cargo/zebra-rs", "0.3.0"): ["zebra_rs::paint"]}
 
 
 def test_the_libraries_that_a_question_names_are_asked_else_the_projects_own(tmp_path: Path) -> None:
     project = write(tmp_path / "work", {**PYTHON, **HORSE, "pyproject.toml": '[project]\ndependencies = ["horse"]\n'})
-    locked = read_locked(project.root)
+    locked = read_locked(project)
     libraries = find_libraries(project.root, locked, {})
     assert [x.name for x in choose_libraries("how does zebra.paint work", locked, libraries)] == ["zebra"]
     assert [x.name for x in choose_libraries("how do I run fast", locked, libraries)] == ["Horse"]
@@ -173,13 +173,13 @@ def test_the_libraries_that_a_question_names_are_asked_else_the_projects_own(tmp
 
 def test_a_project_is_not_documented_by_an_installed_copy_of_itself(tmp_path: Path) -> None:
     project = write(tmp_path / "work", {**PYTHON, "pyproject.toml": '[project]\nname = "Zebra"\n'})
-    locked = read_locked(project.root)
+    locked = read_locked(project)
     assert choose_libraries("how does zebra.paint work", locked, find_libraries(project.root, locked, {})) == []
 
 
 def test_of_our_own_environment_only_what_the_project_declares_counts(tmp_path: Path) -> None:
     declares = write(tmp_path / "work", {"pyproject.toml": '[project]\nname = "x"\ndependencies = ["click"]\n'})
-    locked = read_locked(declares.root)
+    locked = read_locked(declares)
     libraries = find_libraries(declares.root, locked, {})
     assert [x.name for x in choose_libraries("click option", locked, libraries)] == ["click"]
     assert [x.name for x in choose_libraries("pydantic model", locked, libraries)] == ["click"]
