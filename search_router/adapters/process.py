@@ -6,6 +6,7 @@ watcher process holds the read end of a pipe: when the pipe closes it kills ever
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -162,6 +163,15 @@ async def open_child(
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
             await process.wait()
             await process.aclose()
+            await _take_note_of_its_stdin(process)
+
+
+async def _take_note_of_its_stdin(process: Process) -> None:
+    """Hear that its pipe broke, as it may. Nobody else does, and then some versions of Python (3.11.2) complain when all is over."""
+    writer = getattr(process.stdin, "_stream", None)
+    if isinstance(writer, asyncio.StreamWriter):
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
 
 async def run_command(
