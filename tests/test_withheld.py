@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from search_router.adapters.local.manifest import build_manifest
@@ -229,6 +229,11 @@ PATTERNS = st.tuples(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(PATTERNS, min_size=1, max_size=3), st.lists(PATHS, min_size=1, max_size=6, unique=True))
+@example(["a", "!/a"], ["a/a/b", "a/b"])
+@example(["a/*", "!a/b", "b"], ["a/b/b", "a/b/c"])
+@example(["a", "!a/**"], ["a/a"])
+@example(["*/", "!/a"], ["a/a/a"])
+@example(["a/**/", "!a"], ["a/b/a"])
 def test_what_git_would_ignore_is_withheld(patterns: list[str], paths: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         git(Path(folder), "init", "-q")

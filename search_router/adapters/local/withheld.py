@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Final, Protocol, cast
 
 from search_router.schema import Hit, Project
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+FOLDERS_BELOW: Final = re.compile(r"(^!?|/)\*\*/ *$")
+"""`folder/**/` means every folder below to git, and the folder itself to the library; `folder/**/*/` means the same to both."""
+FOLDER_MARK: Final = "ps_d"
+"""The library's group for the slash that ends the folder which a pattern matched."""
 
 
 def withholds(project: Project, path: str) -> bool:
@@ -53,19 +56,43 @@ def shown_paths(hits: Iterable[Hit], projects: Mapping[str, Project]) -> list[Hi
 @functools.lru_cache(maxsize=65_536)
 def _is_below_withheld(patterns: tuple[str, ...], folder: str) -> bool:
     """git looks into no folder that is excluded, so that no later pattern can take in again what is below it."""
-    for end in (*(at for at, letter in enumerate(folder) if letter == "/"), len(folder)):
-        if end and _spec(patterns).match_file(f"{folder[:end]}/"):
-            return True
-    return False
+    ends = (*(at for at, letter in enumerate(folder) if letter == "/"), len(folder))
+    return any(_excludes(patterns, f"{folder[:end]}/") for end in ends if end)
 
 
 def _matches(patterns: tuple[str, ...], path: str) -> bool:
-    spec = _spec(patterns)
-    return spec.match_file(path) or spec.match_file(f"{path}/")
+    return _excludes(patterns, path) or _excludes(patterns, f"{path}/")
+
+
+def _excludes(patterns: tuple[str, ...], entry: str) -> bool:
+    """Whether the last pattern that matches this very entry (a folder's ends with a slash) excludes it.
+
+    The library lets a pattern that matches a folder match all that is below it too, where git asks for each entry anew.
+    """
+    for excludes, regex in reversed(_rules(patterns)):
+        if any(_is_of(found, entry) for found in regex.finditer(entry)):
+            return excludes
+    return False
+
+
+def _is_of(found: re.Match[str], entry: str) -> bool:
+    """Whether a pattern matched the entry itself: not a folder above it, nor as the folder whose content it is about (`folder/**`)."""
+    if FOLDER_MARK in found.re.groupindex:
+        return found.end(FOLDER_MARK) in (-1, len(entry))
+    return not (entry.endswith("/") and found.end() == len(entry))
 
 
 @functools.lru_cache(maxsize=64)
-def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
+def _rules(patterns: tuple[str, ...]) -> tuple[tuple[bool, re.Pattern[str]], ...]:
     from pathspec import GitIgnoreSpec  # no start needs it but one with such patterns
 
-    return GitIgnoreSpec.from_lines(patterns)
+    spec = GitIgnoreSpec.from_lines(FOLDERS_BELOW.sub(r"\1**/*/", pattern) for pattern in patterns)
+    rules = cast("list[_Rule]", list(spec.patterns))
+    return tuple((each.include, each.regex) for each in rules if each.include is not None and each.regex is not None)
+
+
+class _Rule(Protocol):
+    """What is used of the library's patterns, whose own types are loose."""
+
+    include: bool | None
+    regex: re.Pattern[str] | None
