@@ -110,6 +110,7 @@ class Router:
         for expert in self.experts.values():
             if isinstance(expert, CatchesUp):
                 await expert.catch_up(self.workspace.projects)
+        await self.enrichment.catch_up([(project, self.workspace.below(project)) for project in self.workspace.projects])
 
     async def aclose(self) -> None:
         """Stop what runs in the background; `open_router` does it."""

@@ -6,6 +6,7 @@ system call, another name of the same file outside the tree, ignore rules of the
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Collection
@@ -22,6 +23,8 @@ from search_router.schema import Project
 
 TRUST_SECONDS: Final = 10.0
 """So long silence is believed; then the files are listed all the same."""
+RETRY_SECONDS: Final = 60.0
+"""After so long a tree that could not be watched is tried again: other programs of this user may have used up the system's watches."""
 MOST_DIRECTORIES: Final = 8192
 LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "jfs", "reiserfs", "bcachefs"})
 """File systems whose changes all go through this kernel."""
@@ -41,12 +44,12 @@ class QuietTree:
         self._stirred = True
         self._folders_stale = True
         self._listed_at = -TRUST_SECONDS
-        self._usable = is_local(project.root)
+        self._barred_until = -math.inf if is_local(project.root) else math.inf
 
     @property
     def can_watch(self) -> bool:
         """Whether this tree can be watched at all, as far as is known."""
-        return self._usable
+        return time.monotonic() >= self._barred_until
 
     @property
     def folders(self) -> Collection[str]:
@@ -65,16 +68,16 @@ class QuietTree:
         What happened in a new one before it was watched is not known, so then the next question lists once more.
         """
         self._drain()
-        if self._usable and not is_local(self._project.root):  # something was mounted meanwhile
+        if self.can_watch and not is_local(self._project.root):  # something was mounted meanwhile
             self.close()
             return
-        if self._usable and self._folders_stale:
+        if self.can_watch and self._folders_stale:
             try:
                 folders = await searchable_folders(self._project)
                 self._stirred = self._watch(folders) or self._stirred
                 self._folders_stale = False
             except (OSError, ExpertError):  # no more watches for this user, too many folders, or no git any more
-                self._usable = False
+                self._barred_until = time.monotonic() + RETRY_SECONDS
                 self.close()
                 return
         self._listed_at = time.monotonic()

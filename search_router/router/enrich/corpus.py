@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,6 +30,10 @@ MOST_RACY_BYTES: Final = 8 * 2**20
 """A tree of which more was written just now has no fingerprint until it has come to rest."""
 LISTINGS: Final = 3
 """So often a tree is listed until the kernel has watched all of it from before the list was made."""
+
+
+Rooted = Sequence[tuple[Project, tuple[Path, ...]]]
+"""Projects with the roots of other projects below each."""
 
 
 class Moment(NamedTuple):
@@ -180,18 +184,18 @@ class CorpusWatch:
         self._clock = clock
         self._trees: dict[tuple[Path, tuple[Path, ...]], _Tree] = {}
 
-    def moment(self, projects: Collection[tuple[Project, tuple[Path, ...]]]) -> Moment:
+    def moment(self, projects: Rooted) -> Moment:
         """Where the trees stand now, without looking at any file. Costs one system call a project."""
         trees = [self._tree(project, nested) for project, nested in projects]
         pulses = tuple(tree.pulse() for tree in trees)
         known = [tree.current(pulse) for tree, pulse in zip(trees, pulses, strict=True)]
         return Moment(pulses, _joined(known), time.time_ns())
 
-    def can_watch(self, projects: Collection[tuple[Project, tuple[Path, ...]]]) -> bool:
+    def can_watch(self, projects: Rooted) -> bool:
         """Whether all of these can be watched, as far as is known."""
         return all(self._tree(project, nested).quiet.can_watch for project, nested in projects)
 
-    def is_stirred(self, projects: Collection[tuple[Project, tuple[Path, ...]]], moment: Moment) -> bool:
+    def is_stirred(self, projects: Rooted, moment: Moment) -> bool:
         """Whether the kernel saw changes since the last look, so that no earlier fingerprint can hold."""
         trees = [self._tree(project, nested) for project, nested in projects]
         return any(
@@ -199,7 +203,7 @@ class CorpusWatch:
             for tree, pulse in zip(trees, moment.changes, strict=True)
         )
 
-    async def look(self, projects: Collection[tuple[Project, tuple[Path, ...]]]) -> str | None:
+    async def look(self, projects: Rooted) -> str | None:
         """The fingerprint from the lists of files as they are now; None when they cannot be listed."""
         try:
             found = [(await self._tree(project, nested).look())[0] for project, nested in projects]
@@ -207,7 +211,7 @@ class CorpusWatch:
             return None
         return _joined(found)
 
-    async def confirm(self, projects: Collection[tuple[Project, tuple[Path, ...]]], begin: Moment) -> str | None:
+    async def confirm(self, projects: Rooted, begin: Moment) -> str | None:
         """The fingerprint that held from `begin` until now; None when something changed meanwhile, or nobody can tell.
 
         Where nobody watched, the fingerprint must have been known at the beginning and be the same at the end, or all files and folders
@@ -217,7 +221,7 @@ class CorpusWatch:
         now = self.moment(projects)
         if watched and now.changes == begin.changes and now.fingerprint is not None:
             return now.fingerprint
-        end = await self._settle(projects)
+        end = await self.settle(projects)
         if watched:
             return end if self.moment(projects).changes == begin.changes else None
         if begin.fingerprint is not None:
@@ -226,7 +230,7 @@ class CorpusWatch:
         rests = end is not None and await anyio.to_thread.run_sync(lambda: all(tree.rests_since(begin.began_ns) for tree in trees))
         return end if rests else None
 
-    async def _settle(self, projects: Collection[tuple[Project, tuple[Path, ...]]]) -> str | None:
+    async def settle(self, projects: Rooted) -> str | None:
         """Look until the trees are watched from before the look on, so that the next request need not; a bounded number of times."""
         found: list[str | None] = []
         for project, nested in projects:

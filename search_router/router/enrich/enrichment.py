@@ -25,6 +25,7 @@ from search_router.receipts.keys import SigningKey, question_digest
 from search_router.receipts.store import ReceiptStore
 from search_router.redact import scrub
 from search_router.router.enrich.bandit import Draw
+from search_router.router.enrich.corpus import Rooted
 from search_router.router.enrich.database import FILE_NAME, EnrichUnavailable, open_for_reading
 from search_router.router.enrich.events import Asked, EventSource, event_of_other, events_of, read_experiment
 from search_router.router.enrich.hints import agreeing_replies, files_to_read, why_void
@@ -192,6 +193,10 @@ class Enrichment:
         await self.settle()
         answer = await anyio.to_thread.run_sync(read_experiment_file, self.owner.path, paper_slug or self.settings.paper_slug)
         return answer.model_copy(update={"notes": (*answer.notes, *self.notes)})
+
+    async def catch_up(self, projects: Rooted) -> None:
+        """Watch these from now on, so that already the first answer can be kept."""
+        await self._looker.catch_up(projects)
 
     async def settle(self) -> None:
         """Wait until everything that was noted is kept and written, or dropped."""

@@ -21,7 +21,7 @@ from search_router.config.loader import LoadedConfig
 from search_router.errors import ExpertError
 from search_router.receipts.keys import SigningKey
 from search_router.router.enrich.cache import AnswerCache, CachedAnswer, stamps_of
-from search_router.router.enrich.corpus import CorpusWatch, Moment
+from search_router.router.enrich.corpus import CorpusWatch, Moment, Rooted
 from search_router.router.enrich.flights import Flight, Flights
 from search_router.router.enrich.hints import Hint, HintStore, make_hint
 from search_router.router.enrich.owner import Owner
@@ -42,8 +42,6 @@ MAX_KEEPING: Final = 64
 SEEN: Final = 1000
 
 FileKey = tuple[str, str]
-Rooted = tuple[tuple[Project, tuple[Path, ...]], ...]
-"""Projects with the roots of other projects below each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +146,11 @@ class Looker:
         """Nothing comes of this one: whoever waits for it asks for himself. Safe to call twice."""
         if look.flight is not None:
             look.flight.land(None)
+
+    async def catch_up(self, projects: Rooted) -> None:
+        """List and watch these, where anything is kept at all."""
+        if self.cache.is_on or self._config.enrich.hints:
+            await self.corpus.settle(projects)
 
     async def settle(self) -> None:
         """Wait until what was given to `keep` is kept or not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from search_router.adapters.local.inotify import Inotify
-from search_router.adapters.local.quiet_tree import QuietTree, is_local, searchable_folders
+from search_router.adapters.local.quiet_tree import RETRY_SECONDS, QuietTree, is_local, searchable_folders
 from search_router.router.opening import open_router
 from search_router.schema import Project
 from tests.repositories import git, make_repository, write_files
@@ -159,6 +160,23 @@ async def test_a_closed_or_never_listed_tree_is_never_quiet(root: Path, tree: Qu
     tree.close()
     tree.close()
     assert not tree.is_quiet()
+
+
+async def test_a_tree_that_could_not_be_watched_is_tried_again_later(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Inotify) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Inotify, "__init__", refuse)
+        tree = await listed(Project("work", root, "git"))
+    assert not tree.can_watch and not tree.is_quiet()
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + RETRY_SECONDS + 1)
+    for _ in range(2):
+        tree.begin_listing()
+        await tree.end_listing()
+    assert tree.can_watch and tree.is_quiet()
+    tree.close()
 
 
 PLAIN = ["a file is written", "a file is made in a folder that had none", "a file goes", "a folder is moved", "an ignore rule changes"]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
+
+from search_router.adapters.local.inotify import Inotify
 from search_router.router.opening import open_router
 from search_router.router.service import Router
 from search_router.schema import Answer, ExpertStatus
@@ -54,6 +58,19 @@ QUESTIONS = (
 )
 
 
+async def a_queue_of_the_kernel(seconds: float = 60.0) -> None:
+    """Wait until this user may watch one more tree: a cache that cannot see changes keeps nothing, and that is tested elsewhere."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            Inotify().close()
+        except OSError as error:
+            assert time.monotonic() < until, f"the system gives no inotify queue: {error}"
+            await anyio.sleep(0.2)
+        else:
+            return
+
+
 @asynccontextmanager
 async def workshop(folder: Path, *, flags: Sequence[str] = (), root: Path | None = None) -> AsyncGenerator[Router]:
     """A router over a repository in `folder`, made if it is not there; its index is complete."""
@@ -61,6 +78,7 @@ async def workshop(folder: Path, *, flags: Sequence[str] = (), root: Path | None
     if not root.exists():
         make_repository(root, FILES)
     folder.mkdir(exist_ok=True)
+    await a_queue_of_the_kernel()
     async with open_router(roots=[root], flags=["budget.latency_ms=60000", *flags], environ=environ(folder)) as router:
         await router.catch_up()
         yield router
