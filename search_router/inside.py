@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import accumulate
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -155,11 +154,23 @@ class Definition:
 _LINE_END = re.compile("\n")
 
 
+def _outer(definitions: Sequence[Definition]) -> tuple[int, ...]:
+    """For each in reading order the last one before it that reaches the line on which it starts, or -1."""
+    found: list[int] = []
+    for at, definition in enumerate(definitions):
+        before = at - 1
+        while before >= 0 and definitions[before].end_line < definition.start_line:
+            before = found[before]
+        found.append(before)
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class FileFacts:
     """What is on disk now for one file. `text` is decoded for people; `flags` says what was odd about it.
 
-    `definitions` are in reading order. `reach[i]` is the last line that definitions 0 to i cover, so that a look-up by line can stop early.
+    `definitions` are in reading order. `outer[i]` is the last of them before `i` that still covers the line on which `i` starts, or -1, so
+    that a look-up by line climbs from one to the one around it, past all that ended before.
     """
 
     content_hash: str
@@ -168,13 +179,13 @@ class FileFacts:
     definitions: tuple[Definition, ...] = ()
     flags: tuple[str, ...] = ()
     line_count: int = field(init=False)
-    reach: tuple[int, ...] = field(init=False, repr=False)
+    outer: tuple[int, ...] = field(init=False, repr=False)
     _line_ends: array[int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ordered = tuple(sorted(self.definitions, key=lambda d: (d.start_line, d.end_line, d.qualified)))
         object.__setattr__(self, "definitions", ordered)
-        object.__setattr__(self, "reach", tuple(accumulate((d.end_line for d in ordered), max)))
+        object.__setattr__(self, "outer", _outer(ordered))
         object.__setattr__(self, "line_count", self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text)))
         object.__setattr__(self, "_line_ends", array("I"))
 

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -112,13 +113,14 @@ def normalise_range(hit: Hit) -> tuple[int, int]:
 
 def enclosing_definition(facts: FileFacts, start: int, end: int) -> Definition | None:
     """The definition that a range mostly is (Jaccard index of their lines at least 0.5), else the smallest one around it, else None."""
+    definitions = facts.definitions
+    at = bisect_right(definitions, end, key=attrgetter("start_line")) - 1
     touched: list[Definition] = []
-    at = bisect_right(facts.definitions, end, key=lambda d: d.start_line) - 1
-    while at >= 0 and facts.reach[at] >= start:
-        definition = facts.definitions[at]
+    while at >= 0:
+        definition = definitions[at]
         if definition.end_line >= start:
             touched.append(definition)
-        at -= 1
+        at = at - 1 if definition.start_line > start else facts.outer[at]
     if not touched:
         return None
 

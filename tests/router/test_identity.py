@@ -57,6 +57,27 @@ def test_a_chunk_that_is_mostly_one_definition_is_that_definition() -> None:
     assert enclosing_definition(facts, 1, 100) is None
 
 
+RANGES = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 12)), max_size=14)
+
+
+@given(RANGES, st.integers(1, 30), st.integers(0, 12))
+def test_the_definition_of_a_range_is_the_one_that_a_look_at_all_of_them_finds(ranges: list[tuple[int, int]], at: int, more: int) -> None:
+    facts = file_facts(numbered(50), *(Definition(f"d{n}", "function", start, start + length) for n, (start, length) in enumerate(ranges)))
+    asked = range(at, at + more + 1)
+
+    def lines(definition: Definition) -> range:
+        return range(definition.start_line, definition.end_line + 1)
+
+    def overlap(definition: Definition) -> float:
+        return len({*asked} & {*lines(definition)}) / len({*asked} | {*lines(definition)})
+
+    touched = [d for d in facts.definitions if overlap(d)]
+    best = max(touched, key=lambda d: (overlap(d), -d.start_line, d.qualified), default=None)
+    around = [d for d in touched if {*asked} <= {*lines(d)}]
+    smallest = min(around, key=lambda d: (len(lines(d)), d.start_line, d.qualified), default=None)
+    assert enclosing_definition(facts, at, at + more) == (best if best and overlap(best) >= 0.5 else smallest)
+
+
 def test_a_path_outside_every_project_is_dropped_with_a_count() -> None:
     dropped = Dropped()
     assert fuse(

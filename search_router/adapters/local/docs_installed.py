@@ -5,6 +5,8 @@ Offline, read only, bounded; nothing of a library is imported or run.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -14,6 +16,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.parser import HeaderParser
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +37,8 @@ ENTRIES_VERSION: Final = "1"
 MAX_FILES: Final = 1500
 MAX_FILE: Final = 1_500_000
 MAX_ENTRIES: Final = 40_000
+_RECORDED = re.compile(r'^"?([^/,"\n]+)(?:(?<=\.py)|/[^\n]*?\.py)"?,', re.MULTILINE)
+"""The first part of every path of a Python file in a RECORD (PyPA specification "Recording installed projects")."""
 _ASIDE = re.compile(r"(?:^|/)(?:tests?|testing|_vendor|vendor|examples?|benchmarks?|node_modules|internal)/|(?:^|/)test_|_test\.")
 
 
@@ -107,11 +112,22 @@ def _python(root: Path, environ: Mapping[str, str]) -> Iterator[Library]:
     own = [Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
     sites = [(site, False) for place in places for site in sorted(place.glob("lib/python3*/site-packages"))]
     for site, ours in [*sites, *((site, True) for site in own)]:
-        for distribution in importlib.metadata.distributions(path=[str(site)]):
-            name = distribution.metadata["Name"]
-            if name:
-                tops = _top_levels(distribution)
-                yield Library("pypi", name, distribution.version, site, frozenset({name.lower(), compare_name("pypi", name), *tops}), ours)
+        with contextlib.suppress(OSError):
+            yield from _site_libraries(site, site.stat().st_mtime_ns, ours)
+
+
+@functools.lru_cache(maxsize=64)
+def _site_libraries(site: Path, stamp: int, ours: bool) -> tuple[Library, ...]:
+    """What is installed in one folder. `stamp` is its mtime: every installation and removal there makes or takes away an entry of it."""
+    found: list[Library] = []
+    for distribution in importlib.metadata.distributions(path=[str(site)]):
+        text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+        fields = HeaderParser().parsestr(text.partition("\n\n")[0])  # without the description, which is most of it
+        name = fields["Name"]
+        if name:
+            spoken = frozenset({name.lower(), compare_name("pypi", name), *_top_levels(distribution)})
+            found.append(Library("pypi", name, fields["Version"] or "", site, spoken, ours))
+    return tuple(found)
 
 
 def _top_levels(distribution: importlib.metadata.Distribution) -> set[str]:
@@ -119,7 +135,11 @@ def _top_levels(distribution: importlib.metadata.Distribution) -> set[str]:
     text = distribution.read_text("top_level.txt")
     if text:
         return {line.strip().lower() for line in text.splitlines() if line.strip() and not line.startswith("_")}
-    tops = {file.parts[0].removesuffix(".py") for file in distribution.files or () if file.suffix == ".py"}
+    record = distribution.read_text("RECORD")
+    if record is not None:
+        tops = {top.removesuffix(".py") for top in _RECORDED.findall(record)}
+    else:
+        tops = {file.parts[0].removesuffix(".py") for file in distribution.files or () if file.suffix == ".py"}
     return {top.lower() for top in tops if top.isidentifier() and not top.startswith("_")}
 
 

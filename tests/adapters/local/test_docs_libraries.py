@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import threading
 import time
 from collections.abc import Mapping
@@ -73,6 +74,39 @@ def test_python_documentation_has_the_names_that_people_write(tmp_path: Path) ->
     assert unpack_entries(pack_entries(list(entries.values()))) == list(entries.values())
     with pytest.raises(DamagedPayload):
         unpack_entries(b"nothing")
+
+
+def test_a_library_is_there_as_soon_as_it_is_installed_and_not_when_it_is_gone(tmp_path: Path) -> None:
+    project = write(tmp_path / "work", dict(PYTHON))
+
+    def installed() -> set[tuple[str, str]]:
+        found = find_libraries(project.root, read_locked(project), {})
+        return {(each.name, each.version) for each in found if not each.ours and each.location.is_relative_to(tmp_path)}
+
+    assert installed() == {("zebra", "2.1.0")}
+    write(tmp_path / "work", dict(HORSE))
+    assert installed() == {("zebra", "2.1.0"), ("Horse", "1.0")}
+    (project.root / SITE / "zebra-2.1.0.dist-info").rename(project.root / SITE / "zebra-2.2.0.dist-info")
+    (project.root / SITE / "zebra-2.2.0.dist-info/METADATA").write_text("Name: zebra\nVersion: 2.2.0\n")
+    assert installed() == {("zebra", "2.2.0"), ("Horse", "1.0")}
+    shutil.rmtree(project.root / SITE / "horse-1.0.dist-info")
+    assert installed() == {("zebra", "2.2.0")}
+
+
+@pytest.mark.parametrize(
+    ("record", "tops"),
+    [
+        ("zebra/__init__.py,sha256=x,3\nzebra/a.txt,,\n", {"zebra"}),
+        ('horse.py,,\n"a,b/c.py",,\n_hidden.py,,\ndata/x.json,,\n', {"horse"}),
+        ("../../bin/run.py,,\nx-1.dist-info/RECORD,,\ntwo/deep/er.py,,\n", {"two"}),
+        ("", set()),
+    ],
+)
+def test_import_names_are_read_from_what_was_installed(tmp_path: Path, record: str, tops: set[str]) -> None:
+    files = {f"{SITE}/x-1.dist-info/METADATA": "Name: dist-x\nVersion: 1\n", f"{SITE}/x-1.dist-info/RECORD": record}
+    project = write(tmp_path / "work", files)
+    (library,) = [each for each in find_libraries(project.root, read_locked(project), {}) if each.name == "dist-x"]
+    assert library.spoken == {"dist-x", *tops}
 
 
 def test_names_go_through_what_packages_export() -> None:
