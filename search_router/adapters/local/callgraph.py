@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from search_router.adapters.local.languages import languages_named
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_space import SearchSpace
 from search_router.adapters.local.symbols import scope_path
+from search_router.adapters.local.wheels import installed_version
 from search_router.config.schema import CallGraphConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, Health, Project
@@ -80,12 +80,12 @@ class CallGraphExpert:
             partial="; ".join(part for part in said if part) or None,
             notes=(*found.notes, *self._notes(ready.failures, graph)),
             server_name="tree-sitter",
-            server_version=importlib.metadata.version("tree-sitter"),
+            server_version=installed_version("tree-sitter"),
         )
 
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Always there: it reads edges when it is asked."""
-        return Health(True, "reads edges on demand", version=importlib.metadata.version("tree-sitter"))
+        return Health(True, "reads edges on demand", version=installed_version("tree-sitter"))
 
     async def aclose(self) -> None:
         """Wait for what is being built, and release the index; safe to call twice."""

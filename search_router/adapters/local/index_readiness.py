@@ -150,7 +150,11 @@ async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float,
     With `soon`, where much is to be indexed and the pace so far says that `seconds` will not do, it is left after SOON_SHARE of them: a
     part of the index soon is worth more to who waits than a somewhat larger part late.
     """
-    ready = Readiness(index, call, {}, {})
+    nested = tuple(project.root for project in call.projects)
+    ready = Readiness(index, call, {p.id: report for p in call.projects if (report := index.report_if_quiet(p, nested)) is not None}, {})
+    stirred = [project for project in call.projects if project.id not in ready.reports]
+    if not stirred:
+        return ready
 
     async def refresh(project: Project) -> None:
         try:
@@ -170,14 +174,13 @@ async def bring_up_to_date(index: SymbolIndex, call: ExpertCall, seconds: float,
             if passed >= SOON_SHARE * seconds and useful and left > FEW_FILES and left * passed > (done - first) * (seconds - passed):
                 waiting.cancel()
 
-    nested = tuple(project.root for project in call.projects)
     words = question_words(call.sub_query.text)
     with anyio.move_on_after(seconds) as waiting:
         async with anyio.create_task_group() as watching:
             if soon:
                 watching.start_soon(leave_when_hopeless)
             async with anyio.create_task_group() as tasks:
-                for project in call.projects:
+                for project in stirred:
                     tasks.start_soon(refresh, project)
             watching.cancel_scope.cancel()
     return ready

@@ -164,9 +164,12 @@ class KnowledgeExpert:
 
     async def _bring_up(self, index: KnowledgeIndex, call: ExpertCall) -> tuple[dict[str, ShelfReport], dict[str, ExpertError]]:
         """Reports and failures by project; a project that is in neither was not ready in time."""
-        reports: dict[str, ShelfReport] = {}
-        failures: dict[str, ExpertError] = {}
         nested = tuple(project.root for project in call.projects)
+        reports = {p.id: report for p in call.projects if (report := index.report_if_quiet(p, nested)) is not None}
+        failures: dict[str, ExpertError] = {}
+        stirred = [project for project in call.projects if project.id not in reports]
+        if not stirred:
+            return reports, failures
 
         async def refresh(project: Project) -> None:
             try:
@@ -176,7 +179,7 @@ class KnowledgeExpert:
 
         with anyio.move_on_after(REFRESH_SHARE * call.budget_ms / 1000):
             async with anyio.create_task_group() as tasks:
-                for project in call.projects:
+                for project in stirred:
                     tasks.start_soon(refresh, project)
         if call.projects and len(failures) == len(call.projects):
             raise next(iter(failures.values()))

@@ -98,16 +98,19 @@ class KnowledgeIndex:
         state = self._state(project)
         return len(state.shelf.documents), state.total
 
+    def report_if_quiet(self, project: Project, nested: tuple[Path, ...]) -> ShelfReport | None:
+        """What `refresh` would say, where the kernel vouches that no file has changed since the last time."""
+        state = self._state(project)
+        known = state.listed is not None and state.nested == nested and state.quiet is not None and state.quiet.is_quiet()
+        return state.report if known else None
+
     async def refresh(self, project: Project, *, nested: tuple[Path, ...] = ()) -> ShelfReport:
         """Bring the project up to date with its files as they are now. To be cancelled here is only to leave.
 
         Raises:
             ExpertError: git cannot list the project, or the index was closed.
         """
-        state = self._state(project)
-        if state.listed is not None and state.report is not None and state.nested == nested and state.quiet and state.quiet.is_quiet():
-            return state.report
-        return await self._runs.join(project.root, lambda: self._refresh(project, nested))
+        return self.report_if_quiet(project, nested) or await self._runs.join(project.root, lambda: self._refresh(project, nested))
 
     async def aclose(self) -> None:
         """Stop every refresh and release the store; safe to call twice."""

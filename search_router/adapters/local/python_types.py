@@ -6,12 +6,11 @@ nothing: jedi cannot follow everything that Python allows.
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +28,7 @@ from search_router.adapters.local.symbol_lookup import WantedName
 from search_router.adapters.local.symbol_space import KIND_ORDER, SearchSpace, definition_hit
 from search_router.adapters.local.symbol_table import FoundDefinition, FoundUses, SymbolTable
 from search_router.adapters.local.typed_uses import ResolvedUse, arrange, rank_uses
+from search_router.adapters.local.wheels import installed_version
 from search_router.config.schema import PythonTypesConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Intent, Project
@@ -88,7 +88,7 @@ class PythonTypesExpert:
         find_jedi: Callable[[], str | None] | None = None,
     ) -> None:
         self._config = config
-        self._find_jedi = find_jedi or jedi_version
+        self._find_jedi = find_jedi or partial(installed_version, "jedi")
         self._index = index
         self._child = JediChild(cache_dir / "jedi", max_mb=config.max_worker_mb, idle_seconds=config.idle_seconds)
         self._card = embedded_card(id, config)
@@ -208,15 +208,6 @@ def _jobs_of(work: _Work, beside: tuple[str, ...]) -> list[FileJob]:
     targets = tuple((os.path.join(root, t.file.path), t.definition.start_line, t.definition.end_line) for t in work.targets)  # noqa: PTH118 - hundreds a request: building a Path costs more than the call
     others = tuple(path for path in map(os.path.realpath, beside) if path != root)
     return [FileJob(root, others, f.file.path, work.name, tuple(line for line, _ in f.uses), targets) for f in work.files]
-
-
-@cache
-def jedi_version() -> str | None:
-    """The installed version, None where there is none. What is installed changes with the next process only."""
-    try:
-        return importlib.metadata.version("jedi")
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _why_stop(progress: _Progress, most: int, until: float) -> str:

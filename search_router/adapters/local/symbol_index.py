@@ -85,6 +85,12 @@ class SymbolIndex:
         state = self._state(project)
         return Progress((state.total or 0) - state.waiting, state.total)
 
+    def report_if_quiet(self, project: Project, nested: tuple[Path, ...]) -> RefreshReport | None:
+        """What `refresh` would say, where the kernel vouches that no file has changed since the last time."""
+        state = self._state(project)
+        known = state.listed is not None and state.nested == nested and state.quiet is not None and state.quiet.is_quiet()
+        return state.report if known else None
+
     async def refresh(
         self, project: Project, *, nested: tuple[Path, ...] = (), words: Container[str] = (), again: bool = False
     ) -> RefreshReport:
@@ -97,10 +103,9 @@ class SymbolIndex:
         Raises:
             ExpertError: git or the extraction cannot be run, or the index was closed.
         """
-        state = self._state(project)
-        if state.listed is not None and state.report is not None and state.nested == nested and state.quiet and state.quiet.is_quiet():
-            return state.report
-        return await self._runs.join(project.root, lambda: self._refresh(project, nested, words, again))
+        return self.report_if_quiet(project, nested) or await self._runs.join(
+            project.root, lambda: self._refresh(project, nested, words, again)
+        )
 
     async def definitions(self, project: Project, path: str, blob: str) -> tuple[Definition, ...] | None:
         """The definitions of the file whose bytes have this blob id, in reading order; None when it has no syntax that we read.

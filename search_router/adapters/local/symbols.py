@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import time
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -21,6 +19,7 @@ from search_router.adapters.local.symbol_pattern import names_matching
 from search_router.adapters.local.symbol_space import SearchSpace, definition_hit
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_words import question_words, rank_by_words
+from search_router.adapters.local.wheels import installed_version
 from search_router.config.schema import SymbolsConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Intent, Project, QueryForm
@@ -90,7 +89,7 @@ class SymbolsExpert:
             partial=ready.partial(),
             notes=(*notes, *self._index.notes),
             server_name="tree-sitter",
-            server_version=importlib.metadata.version("tree-sitter"),
+            server_version=installed_version("tree-sitter"),
         )
 
     def underway(self, call: ExpertCall) -> Underway | None:
@@ -100,11 +99,11 @@ class SymbolsExpert:
     async def health(self, projects: tuple[Project, ...]) -> Health:
         """Which grammars are installed, with their versions. There is nothing to build beforehand: it indexes when it is asked."""
         versions = {
-            language: _version_of(grammar_wheel(language)) or f"missing: pip install {grammar_wheel(language)}"
+            language: installed_version(grammar_wheel(language)) or f"missing: pip install {grammar_wheel(language)}"
             for language in sorted(self._card.languages or SYNTAX_LANGUAGES)
         }
         ready = [language for language, version in versions.items() if not version.startswith("missing")]
-        version = _version_of("tree-sitter")
+        version = installed_version("tree-sitter")
         if not ready:
             return Health(False, "No grammar is installed.", failure=_UNCONFIGURED, version=version, details=versions)
         return Health(True, f"{len(ready)} of {len(versions)} languages", version=version, details=versions)
@@ -152,15 +151,6 @@ def _find_words(space: SearchSpace, call: ExpertCall, *, uses_first: bool) -> li
     words = question_words(query.terms, query.text)
     rest = rank_by_words(space, words, limit=call.limit)
     return hits + [hit for hit in rest if (hit.project, hit.path, hit.start_line, hit.symbol) not in seen]
-
-
-@cache
-def _version_of(wheel: str) -> str | None:
-    """The installed version, None where there is none. What is installed changes with the next process only."""
-    try:
-        return importlib.metadata.version(wheel)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def scope_path(path: str | None) -> str:
