@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -115,23 +115,22 @@ def enclosing_definition(facts: FileFacts, start: int, end: int) -> Definition |
     """The definition that a range mostly is (Jaccard index of their lines at least 0.5), else the smallest one around it, else None."""
     definitions = facts.definitions
     at = bisect_right(definitions, end, key=attrgetter("start_line")) - 1
-    touched: list[Definition] = []
+    alike: list[tuple[float, int, str, Definition]] = []
+    around: list[Definition] = []
     while at >= 0:
         definition = definitions[at]
-        if definition.end_line >= start:
-            touched.append(definition)
-        at = at - 1 if definition.start_line > start else facts.outer[at]
-    if not touched:
-        return None
-
-    def overlap(d: Definition) -> float:
-        common = min(end, d.end_line) - max(start, d.start_line) + 1
-        return common / (max(end, d.end_line) - min(start, d.start_line) + 1)
-
-    best = max(touched, key=lambda d: (overlap(d), -d.start_line, d.qualified))
-    if overlap(best) >= JACCARD_OF_A_CHUNK:
-        return best
-    around = [d for d in touched if d.start_line <= start and end <= d.end_line]
+        first, last = definition.start_line, definition.end_line
+        if last >= start:
+            overlap = ((end if end < last else last) - (start if start > first else first) + 1) / (
+                (last if last > end else end) - (first if first < start else start) + 1
+            )
+            if overlap >= JACCARD_OF_A_CHUNK:
+                alike.append((overlap, -first, definition.qualified, definition))
+            elif first <= start and end <= last:
+                around.append(definition)
+        at = at - 1 if first > start else facts.outer[at]
+    if alike:
+        return max(alike, key=itemgetter(0, 1, 2))[3]
     return min(around, key=lambda d: (d.end_line - d.start_line, d.start_line, d.qualified), default=None)
 
 

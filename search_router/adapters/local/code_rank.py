@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -48,10 +48,18 @@ class RankedFile:
     path: str
     score: float
     chunk: Chunk
-    signals: Mapping[str, float]
-    damping: float = 1.0
-    segment: int = 0
+    damping: float
+    segment: int
     """Which of the segments it is in."""
+    number: int
+    """Which of that segment's files it is."""
+    normal: Mapping[str, Signal] = field(repr=False, compare=False)
+    """Every normalised signal, of all files."""
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """Every normalised signal of this file."""
+        return {name: round(float(values[self.segment][self.number]), 4) for name, values in self.normal.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +108,8 @@ def rank_files(fields: Fields, plan: SearchPlan, admitted: Admitted, known: Know
     best = _best(fields.segments, total, found, Admitted(mask, admitted.damping), plan.limit)
     results: list[RankedFile] = []
     for score, path, at, number in best:
-        shown = {name: round(float(values[at][number]), 4) for name, values in normal.items()}
         chunk = _best_chunk(fields.segments[at], chunk_scores[at], number) if chunk_scores else _first_chunk(fields.segments[at], number)
-        results.append(RankedFile(path, score, chunk, shown, float(admitted.damping[at][number]), at))
+        results.append(RankedFile(path, score, chunk, float(admitted.damping[at][number]), at, number, normal))
     return results
 
 

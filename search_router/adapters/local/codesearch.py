@@ -286,7 +286,10 @@ def _telling_definition(definitions: Sequence[Definition], chunk: Chunk, words: 
     asked = sum(words.values())
     best: tuple[float, bool, int, Definition] | None = None
     for definition in definitions:
-        told = sum(words.get(word, 0.0) for word in told_words(definition.name))
+        name, told = told_words(definition.name), 0.0
+        for word, weight in words.items():  # in their order: sums of floats depend on it
+            if word in name:
+                told += weight
         here = chunk.start <= definition.start_line <= chunk.end
         short = definition.start_line == definition.end_line
         if told <= 0 or (2 * told < asked and (short or not here)):

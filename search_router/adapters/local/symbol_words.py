@@ -13,7 +13,6 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from search_router.adapters.local.code_words import told_words
@@ -40,10 +39,10 @@ _EMPTY = """a about all an and any are as at be been being but by can could did 
 _EMPTY_WORDS = frozenset(_EMPTY.split())
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     text: str
     stem: str
+    weight: float = 0.0
 
 
 def question_words(terms: Sequence[str], text: str) -> list[str]:
@@ -65,7 +64,9 @@ def rank_by_words(space: SearchSpace, words: Sequence[str], *, limit: int) -> li
     weights = [math.log(1 + (total - count + 0.5) / (count + 0.5)) for count in counts]
     candidates = _gather(space, found, weights)
     asks_for_tests = not _ASKS_FOR_TESTS.isdisjoint(words)
-    scored = [(-_score(found, wanted, weights, asks_for_tests), number, found) for number, found in candidates]
+    weighed = [word._replace(weight=weight) for word, weight in zip(wanted, weights, strict=True)]
+    total_weight = sum(weights) or 1.0
+    scored = [(-_score(found, weighed, total_weight, asks_for_tests), number, found) for number, found in candidates]
     scored.sort(key=lambda s: (s[0], s[1], s[2].file.path, s[2].definition.start_line, s[2].definition.end_line, s[2].definition.name))
     return [
         definition_hit(space.tables[number][0], found, exact=False, score=-score) for score, number, found in scored[:limit] if score < 0
@@ -115,28 +116,27 @@ def _gather(space: SearchSpace, found: Sequence[_Places], weights: Sequence[floa
     ]
 
 
-def _score(found: FoundDefinition, wanted: Sequence[_Word], weights: Sequence[float], asks_for_tests: bool) -> float:
-    definition, facts = found.definition, found.facts
+def _score(found: FoundDefinition, wanted: Sequence[_Word], total: float, asks_for_tests: bool) -> float:
+    _, facts, definition = found
     name, stems = _words_of(definition.name)
     told = told_words(definition.name)
     _, around = _words_of(definition.container)
     covered, in_name = 0.0, set[str]()
-    for word, weight in zip(wanted, weights, strict=True):
-        if word.stem in stems:
-            in_name.add(word.stem)
-            covered += weight * (_IN_NAME if word.text in name else _STEM_IN_NAME)
-        elif word.stem in told:
-            in_name.add(word.stem)
+    for text, word_stem, weight in wanted:
+        if word_stem in stems:
+            in_name.add(word_stem)
+            covered += weight * (_IN_NAME if text in name else _STEM_IN_NAME)
+        elif word_stem in told:
+            in_name.add(word_stem)
             covered += weight * _STEM_IN_NAME
-        elif word.stem in around:
+        elif word_stem in around:
             covered += weight * _AROUND
-        elif word.stem in facts.words:
+        elif word_stem in facts.words:
             covered += weight * _IN_PATH
-    total = sum(weights) or 1.0
     tightness = len(in_name) / len(set(stems)) if stems else 0.0
     score = covered / total * (1 - _TIGHTNESS + _TIGHTNESS * tightness)
     if _is_spelled_out(stems, wanted):
-        score += _SPELLED_OUT * sum(weight for word, weight in zip(wanted, weights, strict=True) if word.stem in in_name) / total
+        score += _SPELLED_OUT * sum(word.weight for word in wanted if word.stem in in_name) / total
     score *= _KIND.get(definition.kind, 1.0)
     if facts.test and not asks_for_tests:
         score *= _TEST
@@ -152,8 +152,10 @@ def _words_of(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _is_spelled_out(stems: Sequence[str], wanted: Sequence[_Word]) -> bool:
     """Whether a name of two words or more stands in the question, word by word."""
+    if len(stems) < 2:
+        return False
     asked = [word.stem for word in wanted]
-    if len(stems) < 2 or stems[0] not in asked:
+    if stems[0] not in asked:
         return False
     start = asked.index(stems[0])
     return tuple(asked[start : start + len(stems)]) == tuple(stems)
