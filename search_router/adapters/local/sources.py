@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -85,25 +86,26 @@ class SourceReader:
     async def _read_cold(self, files: Sequence[tuple[Project, str]], until: float) -> list[tuple[FileFacts, bool] | EvidenceError]:
         """(facts, whether the definitions are among them) of each, or why it cannot be read. Facts without them are not kept."""
         read = await anyio.to_thread.run_sync(lambda: [_read_file(project.root, path) for project, path in files])
+        known: list[tuple[Definition, ...]] = []
+        with anyio.move_on_after(until - time.monotonic()):
+            for (project, path), (_, file) in zip(files, read, strict=True):
+                known.append(() if isinstance(file, EvidenceError) else await self._define(project, path, file))
         answers: list[tuple[FileFacts, bool] | EvidenceError] = []
-        for (project, path), (stamp, file) in zip(files, read, strict=True):
+        for (project, path), (stamp, file), definitions in itertools.zip_longest(files, read, known):
             if isinstance(file, EvidenceError):
                 answers.append(file)
                 continue
-            definitions = await self._define(project, path, file, until)
             facts = FileFacts(file.content_hash, file.text, language_of(path), definitions or (), file.flags)
             if stamp is not None and definitions is not None:
                 self._keep((project.root, path), _Cached(stamp, facts))
             answers.append((facts, definitions is not None))
         return answers
 
-    async def _define(self, project: Project, path: str, file: TextFile, until: float) -> tuple[Definition, ...] | None:
-        """The definitions, none for a language without a grammar; None when the time was up."""
+    async def _define(self, project: Project, path: str, file: TextFile) -> tuple[Definition, ...]:
+        """The definitions, none for a language without a grammar."""
         if self._definitions_of is None or not file.text:
             return ()
-        with anyio.move_on_after(until - time.monotonic()):
-            return await self._definitions_of(project, path, file.blob) or ()
-        return None
+        return await self._definitions_of(project, path, file.blob) or ()
 
     def _warm(self, project: Project, path: str) -> FileFacts | None:
         cached = self._cache.get((project.root, path))
