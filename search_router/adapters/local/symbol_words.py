@@ -22,7 +22,7 @@ from search_router.adapters.local.symbol_table import FoundDefinition, SymbolTab
 from search_router.schema import Hit
 
 MAX_WORDS: Final = 24
-CANDIDATES: Final = 128
+CANDIDATES: Final = 64
 """So many definitions, those with the rarest words, and all that are equal to the last of them, are scored in full."""
 
 _IN_NAME, _STEM_IN_NAME, _AROUND, _IN_PATH = 1.0, 0.8, 0.4, 0.3
