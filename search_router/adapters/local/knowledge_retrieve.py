@@ -7,6 +7,7 @@ as a `Space`: nothing outside of it can be in a result.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from search_router.adapters.local.code_segment import Floats, Ints, Postings, Segment
+from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.knowledge_document import Document
 from search_router.adapters.local.knowledge_shelf import Mask
 from search_router.schema import StageFacts
@@ -24,6 +26,8 @@ WHOLE_TEXT: Final = 0.5
 """What the BM25 of a whole document, as a part of the best one's, counts beside the share of the question that its title has."""
 K1: Final = 1.2
 B: Final = 0.75
+HEADING: Final = 0.7
+"""So much more a section's score is worth whose heading has all of the question's information; see docs/decisions/0051."""
 DEPTH: Final = 200
 """So many chunks, or documents, of one retriever go into the fusion."""
 
@@ -114,9 +118,21 @@ class SectionWords:
             owners = part.segment.owner[best]
             numbers: list[int] = owners.tolist()
             chunks: list[int] = (best - part.segment.first_chunk[owners]).tolist()
+            headed = [_headed(part.rows[n].headings[c][0], query.information) for n, c in zip(numbers, chunks, strict=True)]
+            order[best] *= 1 + HEADING * np.array(headed, np.float32)
             for minus, raw, number, chunk in zip((-order[best]).tolist(), score[best].tolist(), numbers, chunks, strict=True):
                 placed.append((minus, part.project, part.rows[number].path, chunk, Place(at, number, chunk), raw))
         return _report(self.name, placed, space.chunk_count, started)
+
+
+def _headed(heading: str | None, information: Mapping[str, float]) -> float:
+    """The share of the question's information in a section's own heading, 0 to 1."""
+    return sum(information.get(word, 0.0) for word in _words_of(heading)) if heading else 0.0
+
+
+@functools.lru_cache(maxsize=16_384)
+def _words_of(heading: str) -> tuple[str, ...]:
+    return tuple(count_words(heading))
 
 
 class DocumentWords:

@@ -256,3 +256,18 @@ async def test_a_document_comes_with_title_section_status_and_signals(tmp_path: 
         assert stages["knowledge.semantic"][1]
         assert stages["knowledge.lexical"][0] is True
         assert "Payments service › Retries" in router.render(answer)
+
+
+CLOSING = {
+    "api.md": "# API\n\n## Overview\n\nConnections are opened, and connections are used; closing connections, too, is what connections are "
+    "for.\n\n## Closing connections\n\nSend the final event. The state machine then moves on, and the peer is told that nothing more will "
+    "come from here, whatever it still sends in the meantime. A server may wait for what is under way, and must not wait for ever.\n",
+    "other.md": "# Other\n\n## Timers\n\nEverything ends at some time.\n\n## Names\n\nNames are short.\n",
+}
+
+
+async def test_a_heading_that_says_what_is_asked_stands_before_text_that_repeats_it(tmp_path: Path) -> None:
+    project = write(tmp_path / "work", CLOSING)
+    async with expert_over(tmp_path) as expert:
+        found = (await expert.search(call_for("closing connections", project))).hits[0]
+    assert found.about is not None and (found.path, found.about.heading) == ("api.md", "Closing connections")
