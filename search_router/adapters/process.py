@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import secrets
 import signal
@@ -67,6 +68,14 @@ for pid in found:
     except OSError:
         pass
 """
+
+
+def _is_of_interest(record: logging.LogRecord) -> bool:
+    """All but asyncio's remark that a child which was being closed was reaped twice: its end is known, and nobody can do anything."""
+    return not str(record.msg).startswith("Unknown child process pid")
+
+
+logging.getLogger("asyncio").addFilter(_is_of_interest)
 
 
 class _Lifeline:
