@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 import signal
@@ -68,14 +67,6 @@ for pid in found:
     except OSError:
         pass
 """
-
-
-def _is_of_interest(record: logging.LogRecord) -> bool:
-    """All but asyncio's remark that a child which was being closed was reaped twice: its end is known, and nobody can do anything."""
-    return not str(record.msg).startswith("Unknown child process pid")
-
-
-logging.getLogger("asyncio").addFilter(_is_of_interest)
 
 
 class _Lifeline:
@@ -145,34 +136,56 @@ async def open_child(
     Raises:
         ExpertError: `spawn-failed` when the program or the directory is missing or not executable.
     """
-    process: Process | None = None
     try:
-        with anyio.CancelScope(shield=True):  # milliseconds; a start that is cancelled half-way leaves a child that nobody reaps
-            process = await anyio.open_process(
-                [argument.encode("utf-8", "surrogateescape") for argument in argv],  # whatever the locale says
-                cwd=cwd,
-                env=child_environment(env, inherit),
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
+        process = await _start(argv, cwd, child_environment(env, inherit), subprocess.PIPE if stdin else subprocess.DEVNULL)
     except (OSError, ValueError) as error:
         raise ExpertError(
             FailureClass.SPAWN_FAILED,
             f"Could not start {argv[0]!r}: {error}.",
             remedy="Check that it is installed and on PATH, and that its directory exists.",
         ) from error
-    assert process is not None
     try:
         yield process
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
-            await process.wait()
-            await process.aclose()
-            await _take_note_of_its_stdin(process)
+        await _end(process)
+
+
+async def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int) -> Process:
+    """The running child. A start takes milliseconds and is never left half-way: asyncio would then reap the child twice, and say so.
+
+    A scope holds off the cancellation of a scope; against that of the task itself, the start has one of its own.
+    """
+
+    async def start() -> Process:
+        return await anyio.open_process(
+            [argument.encode("utf-8", "surrogateescape") for argument in argv],  # whatever the locale says
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    starting = asyncio.create_task(start(), name="start a child")
+    with anyio.CancelScope(shield=True):
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError, ValueError):
+                await _end(await starting)
+            raise
+    return starting.result()
+
+
+async def _end(process: Process) -> None:
+    """Kill the child's whole group, and reap it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+        await process.wait()
+        await process.aclose()
+        await _take_note_of_its_stdin(process)
 
 
 async def _take_note_of_its_stdin(process: Process) -> None:
