@@ -90,7 +90,7 @@ class ExpertShelf(Mapping[str, Expert]):
             case GrepConfig():
                 from search_router.adapters.local.grep import GrepExpert
 
-                return GrepExpert(name, settings)
+                return GrepExpert(name, settings, index=self.index)
             case SymbolsConfig():
                 from search_router.adapters.local.symbols import SymbolsExpert
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from search_router.adapters.local.code_fields import Fields, centrality
 from search_router.adapters.local.code_segment import Floats, Segment, SegmentFile
 from search_router.adapters.local.code_terms import FileTerms, unpack_terms
+from search_router.adapters.local.code_words import IDENTIFIER, words_of
 from search_router.adapters.local.edge_packing import unpack_front
+from search_router.adapters.local.qualified_names import subtokens
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.collector import return_free_memory
@@ -46,6 +48,25 @@ class ProjectCode:
 
     def is_current(self, table: SymbolTable) -> bool:
         return self.generation == table.generation
+
+    def files_with(self, names: Iterable[str]) -> set[str] | None:
+        """Files in whose text any of these names may stand as a word of its own, and every other file that it is not certain of.
+
+        A name of several parts (`a.b`) is in a file that has each of them. None where a part is too short for the index to tell.
+        """
+        found: set[str] = set()
+        for name in names:
+            each: list[set[str]] = []
+            for part in IDENTIFIER.findall(name):
+                words = words_of(part)
+                if not words:
+                    return None
+                like = _common_beginning(words[-1], "".join(subtokens(part)))
+                each.append({segment.paths[at] for segment in self.segments for at in segment.holders(words[-1], like)})
+            if not each:
+                return None
+            found |= set[str].intersection(*each)
+        return found
 
     def successor(self, files: Mapping[str, IndexedFile], generation: int, imports_above: int | None = None) -> ProjectCode:
         """The segments that hold exactly these files. Blocks; meant for a thread.
@@ -97,6 +118,11 @@ class ProjectCode:
         self._at.update({f.path: (f.blob, len(kept), number) for number, f in enumerate(taken)})
         if len(taken) > LARGE:
             return_free_memory()
+
+
+def _common_beginning(one: str, other: str) -> str:
+    """The letters that a word and its stem begin with."""
+    return one[: next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))]
 
 
 def _segment(files: list[IndexedFile]) -> Segment:

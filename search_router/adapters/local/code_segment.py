@@ -57,6 +57,7 @@ class Segment:
         paths, chunks: by file number; chunk c of file f is number `first_chunk[f] + c`.
         owner: file number by chunk number. chunk_words, file_words: length in words.
         name_owner, name_size: file number and length in words, by number of a definition's name.
+        whole: by file number, whether the postings have every word of its text.
         imports, import_words: of what files import; only after `read_imports`, because only large projects need them.
     """
 
@@ -68,6 +69,8 @@ class Segment:
         self.owner: Ints = np.repeat(np.arange(len(files), dtype=np.int32), np.diff(self.first_chunk))
         self.number: dict[str, int] = {}
         self.alive = np.ones(len(files), np.bool_)
+        self.whole = np.array([file.terms.whole for file in files], np.bool_)
+        self.foreign: tuple[tuple[str, int], ...] | None = None
         self.roles: dict[str, npt.NDArray[np.bool_]] | None = None
         self.imports: Postings | None = None
         self.import_words: Floats = np.zeros(0, np.float32)
@@ -130,6 +133,19 @@ class Segment:
         twin = copy.copy(self)
         twin.alive = self.alive.copy()
         return twin
+
+    def holders(self, word: str, like: str) -> npt.NDArray[np.int64]:
+        """Numbers of the living files whose text may have a name: it has this word, or a word beyond ASCII with `like` in it.
+
+        What is beside a name may look like a part of it to us and not to others, as in `name²`.
+        """
+        if self.foreign is None:
+            self.foreign = tuple((each, number) for each, number in self.number.items() if not each.isascii())
+        numbers = [self.number.get(word), *(number for each, number in self.foreign if like in each)]
+        found = self.alive & ~self.whole
+        for number in numbers:
+            found[self.owner[self.body.of(number)[0]]] = True
+        return np.nonzero(found & self.alive)[0]
 
     def __len__(self) -> int:
         return len(self.paths)

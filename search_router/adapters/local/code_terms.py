@@ -22,7 +22,10 @@ _MOST = 65_535
 
 @dataclass(frozen=True, slots=True)
 class FileTerms:
-    """Words of one file, each once, and triples (field, word, count): field 0 is comments, 1 names of definitions, 2 + i chunk i."""
+    """Words of one file, each once, and triples (field, word, count): field 0 is comments, 1 names of definitions, 2 + i chunk i.
+
+    `whole` says that the chunks have every word of the file's text, so that one which is not among them is not in the file.
+    """
 
     line_count: int
     chunks: tuple[Chunk, ...]
@@ -30,11 +33,15 @@ class FileTerms:
     fields: array[int]
     places: array[int]
     counts: array[int]
+    whole: bool = False
 
 
 def derive_terms(text: str, language: str, definitions: Sequence[Definition]) -> FileTerms:
     """The words of one file. Lines are cut at MAX_LINE characters."""
-    lines = [line if len(line) <= MAX_LINE else line[:MAX_LINE] for line in text.split("\n")]
+    lines = text.split("\n")
+    is_whole = max(map(len, lines)) <= MAX_LINE
+    if not is_whole:
+        lines = [line if len(line) <= MAX_LINE else line[:MAX_LINE] for line in lines]
     if lines and not lines[-1]:
         lines.pop()
     text = "\n".join(lines)
@@ -49,13 +56,13 @@ def derive_terms(text: str, language: str, definitions: Sequence[Definition]) ->
         fields.extend([field] * len(words))
         places.extend([number.setdefault(word, len(number)) for word in words])
         counts.extend([min(count, _MOST) for count in words.values()])
-    return FileTerms(len(lines), chunks, tuple(number), fields, places, counts)
+    return FileTerms(len(lines), chunks, tuple(number), fields, places, counts, is_whole and len(counted) <= _MOST)
 
 
 def pack_terms(terms: FileTerms) -> bytes:
     """Bytes of a file's terms: compressed, with zlib's checksum over them; arrays in this machine's byte order."""
     text = json.dumps([terms.line_count, list(terms.chunks), terms.words], separators=(",", ":")).encode()
-    head = _HEADER.pack(len(text), len(terms.fields), 0)
+    head = _HEADER.pack(len(text), len(terms.fields), terms.whole)
     return zlib.compress(head + text + terms.fields.tobytes() + terms.places.tobytes() + terms.counts.tobytes(), _LEVEL)
 
 
@@ -63,7 +70,7 @@ def unpack_terms(data: bytes) -> FileTerms:
     """The terms that were packed. Raises DamagedPayload for anything else."""
     try:
         raw = zlib.decompress(data)
-        size, count, _ = _HEADER.unpack_from(raw)
+        size, count, whole = _HEADER.unpack_from(raw)
         at = _HEADER.size + size
         line_count, chunks, words = json.loads(raw[_HEADER.size : at])
         fields, places, counts = array("H"), array("I"), array("H")
@@ -73,6 +80,6 @@ def unpack_terms(data: bytes) -> FileTerms:
             at += width
         if at != len(raw):
             raise ValueError(f"{len(raw)} bytes instead of {at}")
-        return FileTerms(line_count, tuple(Chunk(*c) for c in chunks), tuple(words), fields, places, counts)
+        return FileTerms(line_count, tuple(Chunk(*c) for c in chunks), tuple(words), fields, places, counts, bool(whole))
     except (zlib.error, struct.error, ValueError, TypeError) as error:
         raise DamagedPayload(f"a packed terms record is damaged: {error}") from error

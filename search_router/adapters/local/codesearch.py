@@ -161,6 +161,8 @@ class CodeSearchExpert:
             code = self._code.get(project.root, code)
             if growing and len(code.segments):
                 break
+        if not growing:
+            self._index.keep_words(project, code)
         return code, True
 
     async def _similar(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from search_router.adapters.local.grep_patterns import MAX_TERMS, Patterns, read
 from search_router.adapters.local.grep_rank import Place, Tally, rank_places
 from search_router.adapters.local.grep_run import WORD_MATCHES, Allowance, ProjectRun, RunReport, Target
 from search_router.adapters.local.grep_scope import globs_for_language, has_parent_ignore_file, holds_scope, nested_roots, read_scope_path
+from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.withheld import withholds_place
 from search_router.config.schema import GrepConfig
 from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
@@ -47,15 +48,25 @@ class _Reading:
     reports: dict[str, RunReport] = field(default_factory=dict[str, RunReport])
     failures: dict[str, ExpertError] = field(default_factory=dict[str, ExpertError])
     census: Census | None = None
+    is_whole: bool = True
+    """Whether no index said where to look."""
     is_late: bool = False
 
 
 class GrepExpert:
     """Searches live files. Holds nothing between calls but the choice of its engine, and which words were on very many lines."""
 
-    def __init__(self, id: str, config: GrepConfig, *, engine: EngineChoice = "auto") -> None:  # noqa: A002 - the card calls it id
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - the card calls it id
+        config: GrepConfig,
+        *,
+        engine: EngineChoice = "auto",
+        index: SymbolIndex | None = None,
+    ) -> None:
         self._config = config
         self._choice: EngineChoice = engine
+        self._index = index
         self._engine: Engine | None = None
         self._crowded: OrderedDict[tuple[Path, str, str | None, str], float] = OrderedDict()
         self._card = embedded_card(id, config)
@@ -82,7 +93,10 @@ class GrepExpert:
         with anyio.move_on_after(call.budget_ms / 1000 * SHARE_FOR_READING) as in_time:
             is_crowded = by_words and self._is_crowded(targets, patterns)
             if not is_crowded:
-                await self._read_all(engine, targets, reading)
+                await self._read_all(engine, targets, reading, await self._narrow(engine, targets, patterns, call))
+                if not reading.is_whole and not reading.tally.is_telling:
+                    reading = _Reading(Tally(patterns))
+                    await self._read_all(engine, targets, reading, {})
             if is_crowded or (by_words and reading.allowance.is_used_up):
                 searchable = [target for target in targets if target.project.id not in reading.failures]
                 reading = await self._read_best(engine, searchable, call, reading)
@@ -113,11 +127,29 @@ class GrepExpert:
             self._engine = await choose_engine(self._config.rg, self._choice)
         return self._engine
 
-    async def _read_all(self, engine: Engine, targets: Sequence[Target], reading: _Reading) -> None:
+    async def _read_all(self, engine: Engine, targets: Sequence[Target], reading: _Reading, narrowed: Mapping[str, Sequence[str]]) -> None:
+        """Read every file of each project, or those that were named for it."""
+        reading.is_whole = not narrowed
+
         async def read(target: Target) -> RunReport | None:
-            return None if reading.allowance.is_used_up else await self._run(engine, target, reading).search()
+            if reading.allowance.is_used_up:
+                return None
+            run, files = self._run(engine, target, reading), narrowed.get(target.project.id)
+            return await run.search() if files is None else await run.search_in(files)
 
         await _each(targets, reading, read)
+
+    async def _narrow(self, engine: Engine, targets: Sequence[Target], patterns: Patterns, call: ExpertCall) -> dict[str, tuple[str, ...]]:
+        """By project the only files that can have the names that are looked for, where an index in step with the tree knows them."""
+        if self._index is None or engine.name != "ripgrep" or not (patterns.whole_words and patterns.is_ascii):
+            return {}
+        nested = tuple(project.root for project in call.projects)
+        narrowed: dict[str, tuple[str, ...]] = {}
+        for target in targets:
+            files = await self._index.files_that_may_have(target.project, nested, patterns.needles)
+            if files is not None:
+                narrowed[target.project.id] = files
+        return narrowed
 
     async def _read_best(self, engine: Engine, targets: Sequence[Target], call: ExpertCall, first: _Reading) -> _Reading:
         """Count the matches of all files, then read the lines of those that can be among the best."""

@@ -76,6 +76,11 @@ class Tally:
         self._folded = tuple(needle.casefold() for needle in patterns.needles)
         self._read = self._read_words if patterns.by_words else self._read_exact
 
+    @property
+    def is_telling(self) -> bool:
+        """Whether anything was found, and all of it in files that were read to their end."""
+        return bool(self.files) and not any(file.is_binary for file in self.files.values())
+
     def see(self, project: str, match: LineMatch) -> None:
         """Count one matching line."""
         key = (project, match.path)

@@ -192,6 +192,13 @@ class ProjectRun:
         await self._over_files(self._run)
         return self._report
 
+    async def search_in(self, files: Sequence[str]) -> RunReport:
+        """As `search`, where no other file can have a match."""
+        paths = [f"./{path}" for path in files if self._target.holds(path)]
+        if paths:
+            await self._run(listing_of(self._engine, self._config, self._target, tracked_only=True), paths, True)
+        return self._report
+
     async def count(self, census: Census, before: RunReport | None) -> RunReport:
         """Count the matches of each file into the census. `before` is of a search of the same call, if it ended. Raises as `search`."""
         self._known_tracked = before.tracked_ignored if before else None

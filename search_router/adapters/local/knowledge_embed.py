@@ -125,8 +125,9 @@ def _clipped(terms: FileTerms) -> FileTerms:
         return terms
     last = FIRST_CHUNK_FIELD + SAMPLED_OF_ONE
     kept = [at for at, field in enumerate(terms.fields) if field < last]
-    columns = [array(column.typecode, (column[at] for at in kept)) for column in (terms.fields, terms.places, terms.counts)]
-    return FileTerms(terms.line_count, terms.chunks[:SAMPLED_OF_ONE], terms.words, *columns)
+    columns = (array(column.typecode, (column[at] for at in kept)) for column in (terms.fields, terms.places, terms.counts))
+    fields, places, counts = columns
+    return FileTerms(terms.line_count, terms.chunks[:SAMPLED_OF_ONE], terms.words, fields, places, counts)
 
 
 def _embed(embedder: Embedder, cache: VectorCache, documents: Sequence[Document]) -> dict[str, Floats]:

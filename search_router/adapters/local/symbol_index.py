@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import gc
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from search_router.adapters.local.extract_worker import read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of
 from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.named_files import Words, files_that_may_have
 from search_router.adapters.local.quiet_tree import QuietTree
 from search_router.adapters.local.shared_runs import SharedRuns
 from search_router.adapters.local.slow_files import BIG_BYTES
@@ -90,6 +91,16 @@ class SymbolIndex:
         state = self._state(project)
         known = state.listed is not None and state.nested == nested and state.quiet is not None and state.quiet.is_quiet()
         return state.report if known else None
+
+    def keep_words(self, project: Project, words: Words) -> None:
+        """Take in what knows the words of each of the project's files, made from its table."""
+        self._state(project).words = words
+
+    async def files_that_may_have(self, project: Project, nested: tuple[Path, ...], names: Iterable[str]) -> tuple[str, ...] | None:
+        """The only files that can have one of these names as a word of its own; None where that is not known for certain."""
+        if self.report_if_quiet(project, nested) is None:
+            return None
+        return await files_that_may_have(project.root, self._state(project), names)
 
     async def refresh(
         self, project: Project, *, nested: tuple[Path, ...] = (), words: Container[str] = (), again: bool = False
