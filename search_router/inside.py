@@ -313,7 +313,10 @@ class DocumentFilters:
 
 @dataclass(frozen=True, slots=True)
 class ExpertCall:
-    """One planned call. `projects` is the set the caller may see, already narrowed by the scope."""
+    """One planned call. `projects` is the set the caller may see, already narrowed by the scope; `prior` is in thousandths.
+
+    `is_quiet` says that the expert is asked beside others that weigh much more: it can agree with them, and puts nothing in front.
+    """
 
     expert: str
     sub_query: SubQuery
@@ -326,6 +329,7 @@ class ExpertCall:
     reason: str
     intent: Intent = Intent.UNKNOWN
     filters: DocumentFilters = field(default_factory=DocumentFilters)
+    is_quiet: bool = False
 
 
 class Yielding(NamedTuple):

@@ -129,8 +129,9 @@ def answer_question(
     pairs = find_yields(judged, visible.successors, asks_for_a_day=asks_for_a_day)
     order = move_before(len(judged), pairs)
     stages.append(StageFacts(stage="succession", active=bool(pairs), reason=f"{len(pairs)} yield", in_=len(judged), out=len(judged), ms=0))
+    snippets = 0 if call.is_quiet else SNIPPETS  # hardly any will be shown
     hits = tuple(
-        _hit(judged[p], visible, query.information, hash_of, with_snippet=rank < SNIPPETS) for rank, p in enumerate(order[: call.limit])
+        _hit(judged[p], visible, query.information, hash_of, with_snippet=rank < snippets) for rank, p in enumerate(order[: call.limit])
     )
     said = {j.found.document.damaged: j.found.document.path for j in judged[: call.limit] if j.found.document.damaged}
     notes = [f"{path}: {damage}" for damage, path in sorted(said.items())]

@@ -24,7 +24,7 @@ DefinitionsOf = Callable[[Project, str, str], Awaitable[tuple[Definition, ...] |
 """Definitions of a project's file, by path and git blob id of its bytes; None when its language has no grammar here."""
 MAX_CACHED_CHARACTERS = 64 * 2**20
 MAX_FILE_BYTES = 16 * 2**20
-READ_AT_ONCE, READ_IN_ONE_GO = 3, 6
+READ_AT_ONCE, READ_IN_ONE_GO = 2, 24
 
 Stamp = tuple[int, int, int]
 

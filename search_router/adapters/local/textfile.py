@@ -157,6 +157,15 @@ def _open_contained(root: Path, path: str) -> int:
     parts = wanted.split(b"/")
     if not wanted or b"\0" in wanted or wanted.startswith(b"/") or b".." in parts:
         raise _refused(path, "is not a path relative to the project")
+    if any(part.lower() == b".git" for part in parts):
+        raise _refused(path, "belongs to git itself")
+    plain = [part for part in parts if part not in (b"", b".")]
+    try:
+        if plain:
+            return _open_steps(os.fsencode(root), plain)  # the usual case: no link on the way
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise _open_failure(path, error) from error
     base = os.path.realpath(os.fsencode(root))
     inside = base.rstrip(b"/") + b"/"
     try:
@@ -166,7 +175,7 @@ def _open_contained(root: Path, path: str) -> int:
     if not real.startswith(inside):
         raise _refused(path, "leads outside the project")
     steps = real[len(inside) :].split(b"/")
-    if any(part.lower() == b".git" for part in (*parts, *steps)):
+    if any(part.lower() == b".git" for part in steps):
         raise _refused(path, "belongs to git itself")
     try:
         return _open_steps(base, steps)
@@ -177,7 +186,7 @@ def _open_contained(root: Path, path: str) -> int:
 def _open_steps(base: bytes, steps: list[bytes]) -> int:
     # Not O_DIRECTORY: with it a link is ENOTDIR, the same as a missing directory. O_NONBLOCK: a pipe without a writer must not hang.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(base, flags)
+    descriptor = os.open(base, flags & ~os.O_NOFOLLOW)
     for step in steps:
         try:
             below = os.open(step, flags, dir_fd=descriptor)
