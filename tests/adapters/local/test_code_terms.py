@@ -46,7 +46,7 @@ def test_no_changed_byte_gives_other_terms() -> None:
                 assert unpack_terms(packed[:at] + bytes([packed[at] ^ 1 << bit]) + packed[at + 1 :]) == terms
             except DamagedPayload:
                 refused += 1
-    assert refused >= 8 * len(packed) - 7, "only the bits that fill the last byte of the stream may change unseen"
+    assert refused >= 8 * len(packed) - 16, "only bits that decode to the same bytes may change unseen: the last ones, or a copy's place"
 
 
 def _record(count: int, rest: bytes) -> bytes:
