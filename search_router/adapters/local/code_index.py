@@ -68,6 +68,13 @@ class ProjectCode:
             found |= set[str].intersection(*each)
         return found
 
+    def differing(self, table: SymbolTable) -> list[str]:
+        """Files of the table, as it is now, that are not in the segments as they are."""
+        if self.is_current(table):
+            return []
+        at = self._at
+        return [f.path for f in table.files() if (known := at.get(f.path)) is None or known[0] != f.blob]
+
     def successor(self, files: Mapping[str, IndexedFile], generation: int, imports_above: int | None = None) -> ProjectCode:
         """The segments that hold exactly these files. Blocks; meant for a thread.
 

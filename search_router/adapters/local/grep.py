@@ -5,6 +5,7 @@ Every call reads the files as they are now, so there is no index that could be s
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -146,9 +147,9 @@ class GrepExpert:
         nested = tuple(project.root for project in call.projects)
         narrowed: dict[str, tuple[str, ...]] = {}
         for target in targets:
-            files = await self._index.files_that_may_have(target.project, nested, patterns.needles)
-            if files is not None:
-                narrowed[target.project.id] = files
+            with contextlib.suppress(ExpertError):
+                if (files := await self._index.files_that_may_have(target.project, nested, patterns.needles)) is not None:
+                    narrowed[target.project.id] = files
         return narrowed
 
     async def _read_best(self, engine: Engine, targets: Sequence[Target], call: ExpertCall, first: _Reading) -> _Reading:

@@ -24,8 +24,8 @@ from search_router.adapters.local.knowledge_document import DOCUMENT_VERSION, Do
 from search_router.adapters.local.knowledge_sections import document_format
 from search_router.adapters.local.knowledge_shelf import Shelf
 from search_router.adapters.local.languages import text_language
-from search_router.adapters.local.manifest import FileEntry, LeftOut, read_manifest
-from search_router.adapters.local.quiet_tree import QuietTree
+from search_router.adapters.local.live_listing import LiveListing
+from search_router.adapters.local.manifest import FileEntry, LeftOut
 from search_router.adapters.local.shared_runs import SharedRuns
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
@@ -64,7 +64,7 @@ class _State:
         self.listed: tuple[FileEntry, ...] | None = None
         self.generation = 0
         self.total: int | None = None
-        self.quiet: QuietTree | None = None
+        self.listing: LiveListing | None = None
         self.report: ShelfReport | None = None
         self.nested: tuple[Path, ...] = ()
 
@@ -101,7 +101,9 @@ class KnowledgeIndex:
     def report_if_quiet(self, project: Project, nested: tuple[Path, ...]) -> ShelfReport | None:
         """What `refresh` would say, where the kernel vouches that no file has changed since the last time."""
         state = self._state(project)
-        known = state.listed is not None and state.nested == nested and state.quiet is not None and state.quiet.is_quiet()
+        known = state.listed is not None and state.nested == nested and state.listing is not None and state.listing.is_quiet()
+        if known and state.listing is not None:
+            state.listing.list_again_if_due(lambda: self._runs.join(project.root, lambda: self._refresh(project, nested, whole=True)))
         return state.report if known else None
 
     async def refresh(self, project: Project, *, nested: tuple[Path, ...] = ()) -> ShelfReport:
@@ -120,20 +122,18 @@ class KnowledgeIndex:
         if self._settling:
             await asyncio.wait(self._settling.values())
         for state in self._states.values():
-            if state.quiet is not None:
-                state.quiet.close()
+            if state.listing is not None:
+                await state.listing.aclose()
         self._settling.clear()
         await anyio.to_thread.run_sync(self._store.close)
 
     def _state(self, project: Project) -> _State:
         return self._states.setdefault(project.root, _State())
 
-    async def _refresh(self, project: Project, nested: tuple[Path, ...]) -> ShelfReport:
+    async def _refresh(self, project: Project, nested: tuple[Path, ...], *, whole: bool = False) -> ShelfReport:
         state = self._state(project)
-        if state.quiet is None:
-            state.quiet = QuietTree(project)
-        state.quiet.begin_listing()
-        manifest = await read_manifest(project, nested=nested)
+        listing = state.listing = state.listing or LiveListing(project)
+        manifest = await listing.read(project, nested, whole=whole)
         listed, state.listed = state.listed, None
         read = 0
         if listed != manifest.entries:
@@ -151,7 +151,7 @@ class KnowledgeIndex:
         report = ShelfReport(len(state.documents), read, tuple(sorted(left_out, key=lambda left: left.path)))
         if state.listed is not None:
             state.report, state.nested = report._replace(read=0), nested
-            self._settling[project.root] = asyncio.create_task(state.quiet.end_listing(), name=f"watch the silence of {project.id}")
+            self._settling[project.root] = asyncio.create_task(listing.settle(), name=f"watch the silence of {project.id}")
         return report
 
     async def _update(self, project: Project, state: _State, entries: list[FileEntry]) -> int:

@@ -7,12 +7,13 @@ ignore rules. A plain directory is listed with the same rules through an empty r
 from __future__ import annotations
 
 import atexit
+import bisect
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +32,8 @@ from search_router.schema import Project
 
 MAX_LISTING = 256 * 2**20
 MAX_PATH = 4096
+MOST_TOUCHED = 200
+"""Of more that changed, a whole list is as fast."""
 
 _UNREADABLE = re.compile(r"^(?:warning: could not open directory '(.*?)/?'|rg: (?:\./)?(.*?)): [^:]*$", re.MULTILINE)
 
@@ -63,6 +66,45 @@ async def read_manifest(project: Project, *, nested: tuple[Path, ...] = ()) -> M
     """
     listing = await _list_paths(project)
     return await anyio.to_thread.run_sync(build_manifest, project, listing, nested)
+
+
+async def patch_manifest(project: Project, last: Manifest, touched: Collection[str], nested: tuple[Path, ...]) -> Manifest | None:
+    """The list `last` as it is after something happened to these paths, and to nothing else that it depends on.
+
+    None where that is not enough to tell it, and the project has to be listed as a whole. Raises as `read_manifest`.
+    """
+    left_out = {left.path for left in last.left_out}
+    if len(touched) > MOST_TOUCHED or "" in left_out or not left_out.isdisjoint(touched):
+        return None
+    root = os.fsencode(project.root).rstrip(b"/") + b"/"
+    entries, gone, unknown = list(last.entries), list[int](), list[str]()
+    for path in touched:
+        at = bisect.bisect_left(entries, path, key=_path_of)
+        is_listed = at < len(entries) and entries[at].path == path
+        try:
+            found = os.lstat(root + encode_path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            if is_listed:
+                gone.append(at)
+            continue
+        except OSError:
+            return None
+        if not is_listed:
+            unknown.append(path)
+        elif stat.S_ISREG(found.st_mode):
+            entries[at] = _entry_of(path, found)
+        else:
+            return None
+    for at in sorted(gone, reverse=True):
+        del entries[at]
+    if unknown:  # whether a rule ignores them is git's to say
+        listing = await _list_paths(project, *(os.fsdecode(encode_path(path)) for path in unknown))
+        added = await anyio.to_thread.run_sync(build_manifest, project, listing, nested)
+        if added.left_out:
+            return None
+        for entry in added.entries:
+            bisect.insort(entries, entry, key=_path_of)
+    return replace(last, entries=tuple(entries))
 
 
 async def is_visible(project: Project, path: str) -> bool:
@@ -219,16 +261,24 @@ def build_manifest(project: Project, listing: Finished, nested: tuple[Path, ...]
             left_out.append(LeftOut(decode_path(name), "unreadable"))
             continue
         if stat.S_ISREG(found.st_mode):
-            entries.append(FileEntry(decode_path(name), found.st_size, max(found.st_mtime_ns, found.st_ctime_ns), found.st_ino))
+            entries.append(_entry_of(decode_path(name), found))
         else:
             left_out.append(LeftOut(decode_path(name), _why_left_out(root + name, found.st_mode)))
     unreadable = (match[1] or match[2] for match in _UNREADABLE.finditer(listing.stderr))
     left_out.extend(LeftOut(path, "unreadable") for path in unreadable if not withholds(project, path))
     if listing.cut:
         left_out.append(LeftOut("", "listing-cut"))
-    entries.sort(key=lambda entry: entry.path)
+    entries.sort(key=_path_of)
     left_out.sort(key=lambda left: left.path)
     return Manifest(project.id, tuple(entries), tuple(left_out))
+
+
+def _entry_of(path: str, found: os.stat_result) -> FileEntry:
+    return FileEntry(path, found.st_size, max(found.st_mtime_ns, found.st_ctime_ns), found.st_ino)
+
+
+def _path_of(entry: FileEntry) -> str:
+    return entry.path
 
 
 def _below(root: bytes, nested: tuple[Path, ...]) -> Iterator[bytes]:

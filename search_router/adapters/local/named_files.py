@@ -14,6 +14,7 @@ from search_router.adapters.local.textfile import BINARY_HEAD
 
 if TYPE_CHECKING:
     from search_router.adapters.local.symbol_state import ProjectSymbols
+    from search_router.adapters.local.symbol_table import SymbolTable
 
 MOST_FILES: Final = 400
 """With more to be read one by one, a search of the whole tree is as fast."""
@@ -25,13 +26,12 @@ HIDES_FILES: Final = frozenset({"listing-cut", "unreadable", "nested-repository"
 class Words(Protocol):
     """The words of every indexed file of a project, as of one generation of its table."""
 
-    @property
-    def generation(self) -> int:
-        """The table's generation that it was made from."""
-        ...
-
     def files_with(self, names: Iterable[str]) -> set[str] | None:
         """Files that may have one of the names; None where it cannot tell."""
+        ...
+
+    def differing(self, table: SymbolTable) -> list[str]:
+        """Files of the table, as it is now, whose words it does not know."""
         ...
 
 
@@ -39,17 +39,18 @@ class Unread:
     """The listed files of a project whose words no index has, but for those that are binary from their beginning."""
 
     def __init__(self) -> None:
-        self._listed: tuple[FileEntry, ...] | None = None
+        self._entries: tuple[FileEntry, ...] | None = None
         self._paths: tuple[str, ...] | None = None
         self._binary: dict[FileEntry, bool] = {}
 
     async def of(self, root: Path, state: ProjectSymbols) -> tuple[str, ...] | None:
         """Their paths; None where they are too many."""
-        if state.listed is not self._listed:
-            listed = state.listed or ()
-            beside = [e for e in listed if e.path in state.other or e.path not in state.seen or state.seen[e.path].reason]
-            self._paths = await anyio.to_thread.run_sync(self._texts, root, beside) if len(beside) <= MOST_LOOKED_AT else None
-            self._listed = listed
+        entries = state.entries
+        if entries is not self._entries:
+            seen, other = state.seen, state.other
+            unread = [e for e in entries if e.path in other or (known := seen.get(e.path)) is None or known.reason or not known.settled]
+            self._paths = await anyio.to_thread.run_sync(self._texts, root, unread) if len(unread) <= MOST_LOOKED_AT else None
+            self._entries = entries
         return self._paths
 
     def _texts(self, root: Path, entries: Sequence[FileEntry]) -> tuple[str, ...]:
@@ -70,21 +71,12 @@ def _is_binary(root: Path, path: str) -> bool:
 async def files_that_may_have(root: Path, state: ProjectSymbols, names: Iterable[str]) -> tuple[str, ...] | None:
     """Every file of a project that may have one of these names as a word of its own, sorted.
 
-    None where that is not known, or they are too many for it to be of use. The caller knows that no file has changed since the last
-    listing.
+    None where that is not known, or they are too many for it to be of use. The caller knows that the table is in step with the tree.
     """
-    words, report, table = state.words, state.report, state.table
-    if (
-        words is None
-        or report is None
-        or words.generation != table.generation
-        or not HIDES_FILES.isdisjoint(e.reason for e in report.left_out)
-    ):
+    words, hidden = state.words, HIDES_FILES.intersection(state.reasons)
+    found = words.files_with(names) if words is not None and not hidden else None
+    if words is None or found is None or len(found) > MOST_FILES:
         return None
-    found = words.files_with(names)
-    if found is None or len(found) > MOST_FILES:
-        return None
+    found = {path for path in found if path in state.table}.union(words.differing(state.table))
     unread = await state.unread.of(root, state)
-    if unread is None or len(found) + len(unread) > MOST_FILES or state.words is not words:
-        return None
-    return tuple(sorted(found.union(unread)))
+    return tuple(sorted(found.union(unread))) if unread is not None and len(found) + len(unread) <= MOST_FILES else None

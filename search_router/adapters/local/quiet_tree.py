@@ -1,7 +1,8 @@
-"""Knows without looking that nothing has changed in a project since its files were last listed, so that a question need not list them.
+"""Knows without looking whether anything has changed in a project since its files were last listed, and which files, so that a question
+need not list them all.
 
-Linux only, and only where the kernel sees every change: on local file systems. What it cannot see (a mapping of a file written without a
-system call, another name of the same file outside the tree, ignore rules of the user's own) is seen after TRUST_SECONDS at the latest.
+Linux only, and only where the kernel sees every change: on local file systems. It cannot see a mapping of a file written without a
+system call, another name of the same file outside the tree, or ignore rules of the user's own.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from search_router.adapters.local.textfile import decode_path, encode_path
 from search_router.errors import ExpertError
 from search_router.schema import Project
 
-TRUST_SECONDS: Final = 10.0
-"""So long silence is believed; then the files are listed all the same."""
 RETRY_SECONDS: Final = 60.0
 """After so long a tree that could not be watched is tried again: other programs of this user may have used up the system's watches."""
 MOST_DIRECTORIES: Final = 8192
@@ -40,10 +39,11 @@ class QuietTree:
         self._project = project
         self._inotify: Inotify | None = None
         self._watches: dict[str, int] = {}
+        self._folder_of: dict[int, str] = {}
         self._git: set[int] = set()
         self._stirred = True
+        self._touched: set[str] | None = None
         self._folders_stale = True
-        self._listed_at = -TRUST_SECONDS
         self._barred_until = -math.inf if is_local(project.root) else math.inf
 
     @property
@@ -56,11 +56,17 @@ class QuietTree:
         """The directories that are watched, relative to the root, with "" for the root; empty while none is."""
         return self._watches.keys()
 
-    def begin_listing(self) -> None:
-        """Files are about to be listed: what happens from here on counts."""
-        self._stirred = False
+    def begin_listing(self) -> frozenset[str] | None:
+        """Files are about to be listed: what happens from here on counts.
+
+        Gives the paths below the root that something happened to since the last time; None where that is not known, or where what
+        happened decides on others as well: to a directory, an ignore rule, git's index.
+        """
         self._drain()
+        touched = self._touched
         self._stirred = self._inotify is None
+        self._touched = None if self._inotify is None else set()
+        return None if touched is None else frozenset(touched)
 
     async def end_listing(self) -> None:
         """Files were listed: watch every directory that may hold some, where that is not done yet.
@@ -74,17 +80,16 @@ class QuietTree:
         if self.can_watch and self._folders_stale:
             try:
                 folders = await searchable_folders(self._project)
-                self._stirred = self._watch(folders) or self._stirred
+                if self._watch(folders):
+                    self._stirred, self._touched = True, None
                 self._folders_stale = False
             except (OSError, ExpertError):  # no more watches for this user, too many folders, or no git any more
                 self._barred_until = time.monotonic() + RETRY_SECONDS
                 self.close()
-                return
-        self._listed_at = time.monotonic()
 
     def is_quiet(self) -> bool:
         """Whether nothing has changed since the files were listed, as far as the kernel tells."""
-        if self._inotify is None or self._stirred or time.monotonic() - self._listed_at > TRUST_SECONDS:
+        if self._inotify is None or self._stirred:
             return False
         self._drain()
         return not self._stirred
@@ -100,12 +105,14 @@ class QuietTree:
             self._inotify.close()
         self._inotify = None
         self._watches.clear()
+        self._folder_of.clear()
         self._git.clear()
         self._stirred = self._folders_stale = True
+        self._touched = None
 
     def _drain(self) -> None:
         if self._inotify is None:
-            self._stirred = True
+            self._stirred, self._touched = True, None
             return
         for event in self._inotify.events():
             if event.watch in self._git and event.name not in _GIT_NAMES and not event.mask & (OVERFLOW | GONE):
@@ -113,6 +120,12 @@ class QuietTree:
             self._stirred = True
             if event.mask & (OVERFLOW | GONE | DIRECTORY) or event.name in _RULE_NAMES:
                 self._folders_stale = True
+                self._touched = None
+            folder = self._folder_of.get(event.watch)
+            if folder is None or not event.name:
+                self._touched = None
+            elif self._touched is not None:
+                self._touched.add(f"{folder}/{decode_path(event.name)}" if folder else decode_path(event.name))
 
     def _watch(self, folders: Collection[str]) -> bool:
         """Watch exactly these, and the places beside that decide what is listed; whether any is new.
@@ -126,6 +139,7 @@ class QuietTree:
         self._git = {number for folder in deciding_directories(root) if (number := self._number(folder)) is not None}
         numbers = {folder: self._number(root / folder) for folder in folders}  # one that is None went again: an event of the one above
         self._watches = {folder: number for folder, number in numbers.items() if number is not None}
+        self._folder_of = {number: folder for folder, number in self._watches.items()}
         self._git -= {*self._watches.values()}
         now = {*self._watches.values(), *self._git}
         for number in before - now:

@@ -23,8 +23,8 @@ from search_router.adapters.local.extract_worker import read_syntax
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
 from search_router.adapters.local.languages import language_of
 from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.live_listing import LiveListing
 from search_router.adapters.local.named_files import Words, files_that_may_have
-from search_router.adapters.local.quiet_tree import QuietTree
 from search_router.adapters.local.shared_runs import SharedRuns
 from search_router.adapters.local.slow_files import BIG_BYTES
 from search_router.adapters.local.symbol_packing import DamagedPayload, split_payload, unpack_syntax
@@ -38,6 +38,8 @@ from search_router.schema import Definition, Project
 
 FROZEN_FROM = 200
 """A refresh that took in so many files has made the index much larger."""
+EDIT_SECONDS = 0.25
+"""So long a search of the tree waits for the index to say where to look."""
 
 
 class Progress(NamedTuple):
@@ -89,7 +91,11 @@ class SymbolIndex:
     def report_if_quiet(self, project: Project, nested: tuple[Path, ...]) -> RefreshReport | None:
         """What `refresh` would say, where the kernel vouches that no file has changed since the last time."""
         state = self._state(project)
-        known = state.listed is not None and state.nested == nested and state.quiet is not None and state.quiet.is_quiet()
+        known = state.listed is not None and state.nested == nested and state.listing is not None and state.listing.is_quiet()
+        if known and state.listing is not None:
+            state.listing.list_again_if_due(
+                lambda: self._runs.join(project.root, lambda: self._refresh(project, nested, (), False, whole=True))
+            )
         return state.report if known else None
 
     def keep_words(self, project: Project, words: Words) -> None:
@@ -97,10 +103,16 @@ class SymbolIndex:
         self._state(project).words = words
 
     async def files_that_may_have(self, project: Project, nested: tuple[Path, ...], names: Iterable[str]) -> tuple[str, ...] | None:
-        """The only files that can have one of these names as a word of its own; None where that is not known for certain."""
-        if self.report_if_quiet(project, nested) is None:
+        """The only files that can have one of these names as a word of its own; None where that is not known for certain.
+
+        After an edit it waits with the others for the index, for a moment. Raises ExpertError as `refresh`.
+        """
+        state = self._state(project)
+        if state.words is None:
             return None
-        return await files_that_may_have(project.root, self._state(project), names)
+        with anyio.move_on_after(EDIT_SECONDS) as waiting:
+            await self.refresh(project, nested=nested)
+        return None if waiting.cancelled_caught else await files_that_may_have(project.root, state, names)
 
     async def refresh(
         self, project: Project, *, nested: tuple[Path, ...] = (), words: Container[str] = (), again: bool = False
@@ -153,14 +165,16 @@ class SymbolIndex:
                 settling.cancel()
             await asyncio.wait(self._settling.values())
         for state in self._projects.values():
-            if state.quiet is not None:
-                state.quiet.close()
+            if state.listing is not None:
+                await state.listing.aclose()
         await anyio.to_thread.run_sync(self.store.close)
 
     def _state(self, project: Project) -> ProjectSymbols:
         return self._projects.setdefault(project.root, ProjectSymbols())
 
-    async def _refresh(self, project: Project, nested: tuple[Path, ...], words: Container[str], again: bool) -> RefreshReport:
+    async def _refresh(
+        self, project: Project, nested: tuple[Path, ...], words: Container[str], again: bool, *, whole: bool = False
+    ) -> RefreshReport:
         refresh = Refresh(
             project,
             self._state(project),
@@ -172,13 +186,11 @@ class SymbolIndex:
             again=again,
         )
         state = self._state(project)
-        if state.quiet is None:
-            state.quiet = QuietTree(project)
-        state.quiet.begin_listing()
-        report = await refresh.run(nested, words)
+        listing = state.listing = state.listing or LiveListing(project)
+        report = await refresh.run(lambda of, without: listing.read(of, without, whole=whole), nested, words)
         if state.listed is not None:
             state.report, state.nested = dataclasses.replace(report, parsed=0, reused=0), nested
-            self._settling[project.root] = asyncio.create_task(state.quiet.end_listing(), name=f"watch the silence of {project.id}")
+            self._settling[project.root] = asyncio.create_task(listing.settle(), name=f"watch the silence of {project.id}")
         if report.parsed + report.reused >= FROZEN_FROM:
             # What was indexed stays, has no cycles and is large: the collector would walk all of it every few requests (0.1 to 0.2 s).
             gc.collect(1)

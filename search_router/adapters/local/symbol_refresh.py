@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,7 @@ from search_router.adapters.local.grammars import SYNTAX_LANGUAGES, TIMED_OUT
 from search_router.adapters.local.installed import INSTALLED, installed_folders
 from search_router.adapters.local.languages import language_of, text_language
 from search_router.adapters.local.left_out import LeftOut
-from search_router.adapters.local.manifest import Manifest, read_manifest
+from search_router.adapters.local.manifest import Manifest
 from search_router.adapters.local.slow_files import BIG_BYTES, SlowFiles, is_set_aside
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_state import (
@@ -51,6 +51,9 @@ NO_STAMP: Final = FileStamp(-1, 0, 0)
 SAVE_SECONDS: Final = 1.0
 """What was extracted is on disk after so long at the latest: a process may be killed at any moment."""
 _BATCH = 128
+
+ReadList = Callable[[Project, tuple[Path, ...]], Awaitable[Manifest]]
+"""Lists a project without the roots of others in it."""
 
 
 class Refresh:
@@ -91,8 +94,8 @@ class Refresh:
         self._last: list[Changed] = []
         self._saved_at = time.monotonic()
 
-    async def run(self, nested: tuple[Path, ...], words: Container[str] = ()) -> RefreshReport:
-        """Do it; of many files those first whose paths have one of these index words.
+    async def run(self, read: ReadList, nested: tuple[Path, ...], words: Container[str] = ()) -> RefreshReport:
+        """Do it, with the list that `read` gives; of many files those first whose paths have one of these index words.
 
         Raises:
             ExpertError: git or the extraction cannot be run.
@@ -101,7 +104,8 @@ class Refresh:
         state = self._state
         listed, state.listed = state.listed, None
         total, state.total = state.total, None
-        manifest = await read_manifest(self._project, nested=nested)
+        manifest = await read(self._project, nested)
+        state.entries, state.reasons = manifest.entries, frozenset(left.reason for left in manifest.left_out)
         if listed == manifest.entries:
             state.listed, state.total = listed, total
             return self._report(manifest, began)

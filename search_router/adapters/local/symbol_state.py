@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 from search_router.adapters.local.grammars import extractor_version
 from search_router.adapters.local.languages import LANGUAGES
 from search_router.adapters.local.left_out import LeftOut
+from search_router.adapters.local.live_listing import LiveListing
 from search_router.adapters.local.manifest import FileEntry
 from search_router.adapters.local.named_files import Unread, Words
-from search_router.adapters.local.quiet_tree import QuietTree
 from search_router.adapters.local.symbol_store import DerivedKey, FileStamp
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 
@@ -64,9 +64,9 @@ class Identified(NamedTuple):
 class ProjectSymbols:
     """One project's state between refreshes. `waiting` of `total` source files are not in the table as they are on disk.
 
-    `listed` is the list of files that everything here agrees with, None when some of it has to be looked at again whatever it says.
-    `report` is the one that was made of it, and `nested` what was left to other projects. `words` is set by who made something of the
-    table that knows the words of each file.
+    `entries` is the last list of files, `reasons` why others were left out of it. `listed` is the same list where everything here agrees
+    with it, None when some of it has to be looked at again whatever it says. `report` is the one that was made of it, and `nested` what
+    was left to other projects. `words` is set by who made something of the table that knows the words of each file.
     """
 
     table: SymbolTable = field(default_factory=SymbolTable)
@@ -78,7 +78,9 @@ class ProjectSymbols:
     listed: tuple[FileEntry, ...] | None = None
     report: RefreshReport | None = None
     nested: tuple[Path, ...] = ()
-    quiet: QuietTree | None = None
+    entries: tuple[FileEntry, ...] = ()
+    reasons: frozenset[str] = frozenset()
+    listing: LiveListing | None = None
     words: Words | None = None
     unread: Unread = field(default_factory=Unread)
 

@@ -17,8 +17,9 @@ from typing import Final, NamedTuple
 import anyio.to_thread
 
 from search_router.adapters.local.changed_files import RACY_NS
+from search_router.adapters.local.live_listing import TRUST_SECONDS
 from search_router.adapters.local.manifest import FileEntry, Manifest, read_manifest
-from search_router.adapters.local.quiet_tree import TRUST_SECONDS, QuietTree
+from search_router.adapters.local.quiet_tree import QuietTree
 from search_router.adapters.local.textfile import encode_path
 from search_router.errors import ExpertError
 from search_router.schema import Project

@@ -70,4 +70,4 @@ def test_a_long_line_is_cut_also_in_a_docstring() -> None:
 
 
 def test_an_empty_file_has_no_chunks() -> None:
-    assert derive_terms("", "python", []) == FileTerms(0, (), (), array("H"), array("I"), array("H"))
+    assert derive_terms("", "python", []) == FileTerms(0, (), (), array("H"), array("I"), array("H"), whole=True)

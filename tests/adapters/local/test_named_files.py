@@ -149,15 +149,22 @@ async def test_random_trees(tmp_path: Path) -> None:
         assert sum(told is not None for told in tree.told) >= 10, "most were looked for in few files"
 
 
-async def test_after_a_change_the_whole_tree_is_searched_until_the_index_has_seen_it(tree: Watched) -> None:
+async def test_after_edits_the_files_that_changed_are_read_as_well(tree: Watched) -> None:
     write(tree.project.root, {"src/new.py": "jar = CookieJar()\n", "docs/notes.unknown": "get_cookie is in the notes now\n"})
+    (tree.project.root / "src/use.py").unlink()
     narrow, whole = await tree.both("get_cookie")
-    assert narrow == whole and isinstance(narrow, ExpertResult) and "docs/notes.unknown" in paths(narrow)
-    assert tree.told == [None]
-    await catch_up(tree.index, tree.project)
-    narrow, _ = await tree.both("CookieJar")
-    assert tree.told[-1] is None, "the files are known, and their words not yet"
-    assert isinstance(narrow, ExpertResult) and "src/new.py" in paths(narrow)
+    assert narrow == whole and isinstance(narrow, ExpertResult) and paths(narrow) == {"docs/notes.unknown", "src/jar.py"}
+    (told,) = tree.told
+    assert told is not None and {"src/new.py", "docs/notes.unknown"} <= set(told), "their words are not in the segments yet"
+    narrow, whole = await tree.both("CookieJar")
+    assert narrow == whole and isinstance(narrow, ExpertResult) and "src/new.py" in paths(narrow)
+
+
+async def test_an_index_that_is_not_ready_at_once_is_not_waited_for(tree: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search_router.adapters.local.symbol_index.EDIT_SECONDS", 0)
+    write(tree.project.root, {"src/new.py": "jar = get_cookie()\n"})
+    narrow, whole = await tree.both("get_cookie")
+    assert narrow == whole and tree.told == [None]
 
 
 async def test_what_is_in_no_file_is_looked_for_everywhere(tree: Watched) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from search_router.adapters.local.quiet_tree import TRUST_SECONDS
+from search_router.adapters.local.live_listing import TRUST_SECONDS
 from search_router.router.enrich.corpus import CorpusWatch
 from search_router.schema import Project
 from tests.repositories import commit_all, git, make_repository
