@@ -7,12 +7,14 @@ system call, another name of the same file outside the tree, or ignore rules of 
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import anyio.to_thread
 
@@ -24,7 +26,7 @@ from search_router.schema import Project
 
 RETRY_SECONDS: Final = 60.0
 """After so long a tree that could not be watched is tried again: other programs of this user may have used up the system's watches."""
-MOST_DIRECTORIES: Final = 8192
+MOST_DIRECTORIES: Final = 65_536
 LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "jfs", "reiserfs", "bcachefs"})
 """File systems whose changes all go through this kernel."""
 _GIT_NAMES: Final = frozenset({b"index", b"HEAD", b"config", b"exclude", b".gitignore"})
@@ -32,29 +34,102 @@ _RULE_NAMES: Final = frozenset({b".gitignore", b"exclude", b"config"})
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 
 
+class _Watches:
+    """The watches of one tree, for all who ask about it; what the kernel tells goes to each of them. `place` is where it is found."""
+
+    def __init__(self, root: Path, place: dict[tuple[Path, str], _Watches]) -> None:
+        self.root = root
+        self.place = place
+        self.askers: set[QuietTree] = set()
+        self.inotify: Inotify | None = None
+        self.folders: dict[str, int] = {}
+        self.folder_of: dict[int, str] = {}
+        self.git: set[int] = set()
+        self.is_stale = True
+        self.barred_until = -math.inf if is_local(root) else math.inf
+
+    def drain(self) -> None:
+        """Tell every asker what has happened."""
+        if self.inotify is None:
+            self.tell(None)
+            return
+        for event in self.inotify.events():
+            if event.watch in self.git and event.name not in _GIT_NAMES and not event.mask & (OVERFLOW | GONE):
+                continue
+            folder = self.folder_of.get(event.watch)
+            decides = bool(event.mask & (OVERFLOW | GONE | DIRECTORY)) or event.name in _RULE_NAMES
+            self.is_stale = self.is_stale or decides
+            if decides or folder is None or not event.name:
+                self.tell(None)
+            else:
+                self.tell(f"{folder}/{decode_path(event.name)}" if folder else decode_path(event.name))
+
+    def tell(self, path: str | None) -> None:
+        """Something happened to this path, or to what decides on any."""
+        for asker in self.askers:
+            asker.hear(path)
+
+    def watch(self, folders: Collection[str]) -> None:
+        """Watch exactly these, and the places beside that decide what is listed. Where any is new, nobody knows what happened in it before.
+
+        Each is asked for again: the same directory gets the number that it has, and one that was made anew under an old name another.
+        """
+        if self.inotify is None:
+            self.inotify = Inotify()
+        before = {*self.folders.values(), *self.git}
+        self.git = {number for folder in deciding_directories(self.root) if (number := self._number(folder)) is not None}
+        numbers = {folder: self._number(self.root / folder) for folder in folders}  # one that is None went again: an event of the one above
+        self.folders = {folder: number for folder, number in numbers.items() if number is not None}
+        self.folder_of = {number: folder for folder, number in self.folders.items()}
+        self.git -= self.folder_of.keys()
+        now = {*self.folders.values(), *self.git}
+        for number in before - now:
+            self.inotify.unwatch(number)
+        self.is_stale = False
+        if not now <= before:
+            self.tell(None)
+
+    def close(self) -> None:
+        """Watch no more; safe to call twice."""
+        if self.inotify is not None:
+            self.inotify.close()
+        self.inotify = None
+        self.folders, self.folder_of, self.git = {}, {}, set()
+        self.is_stale = True
+        self.tell(None)
+
+    def _number(self, folder: Path) -> int | None:
+        assert self.inotify is not None
+        try:
+            return self.inotify.watch(encode_path(os.fspath(folder)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Path, str], _Watches]] = WeakKeyDictionary()
+
+
 class QuietTree:
-    """One project's tree. Belongs to one event loop; only `end_listing` waits."""
+    """One project's tree, for one who asks about it. Belongs to one event loop; only `end_listing` waits.
+
+    All who ask about a tree share its watches: a large one has tens of thousands.
+    """
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._inotify: Inotify | None = None
-        self._watches: dict[str, int] = {}
-        self._folder_of: dict[int, str] = {}
-        self._git: set[int] = set()
         self._stirred = True
         self._touched: set[str] | None = None
-        self._folders_stale = True
-        self._barred_until = -math.inf if is_local(project.root) else math.inf
+        self._shared: _Watches | None = None
 
     @property
     def can_watch(self) -> bool:
         """Whether this tree can be watched at all, as far as is known."""
-        return time.monotonic() >= self._barred_until
+        return time.monotonic() >= self._watches.barred_until
 
     @property
     def folders(self) -> Collection[str]:
         """The directories that are watched, relative to the root, with "" for the root; empty while none is."""
-        return self._watches.keys()
+        return self._watches.folders.keys()
 
     def begin_listing(self) -> frozenset[str] | None:
         """Files are about to be listed: what happens from here on counts.
@@ -62,10 +137,11 @@ class QuietTree:
         Gives the paths below the root that something happened to since the last time; None where that is not known, or where what
         happened decides on others as well: to a directory, an ignore rule, git's index.
         """
-        self._drain()
-        touched = self._touched
-        self._stirred = self._inotify is None
-        self._touched = None if self._inotify is None else set()
+        watches = self._watches
+        watches.drain()
+        touched = None if watches.is_stale else self._touched
+        self._stirred = watches.inotify is None
+        self._touched = None if watches.inotify is None else set()
         return None if touched is None else frozenset(touched)
 
     async def end_listing(self) -> None:
@@ -73,85 +149,57 @@ class QuietTree:
 
         What happened in a new one before it was watched is not known, so then the next question lists once more.
         """
-        self._drain()
+        watches = self._watches
+        watches.drain()
         if self.can_watch and not is_local(self._project.root):  # something was mounted meanwhile
-            self.close()
+            watches.close()
             return
-        if self.can_watch and self._folders_stale:
+        if self.can_watch and watches.is_stale:
             try:
-                folders = await searchable_folders(self._project)
-                if self._watch(folders):
-                    self._stirred, self._touched = True, None
-                self._folders_stale = False
+                watches.watch(await searchable_folders(self._project))
             except (OSError, ExpertError):  # no more watches for this user, too many folders, or no git any more
-                self._barred_until = time.monotonic() + RETRY_SECONDS
-                self.close()
+                watches.barred_until = time.monotonic() + RETRY_SECONDS
+                watches.close()
 
     def is_quiet(self) -> bool:
         """Whether nothing has changed since the files were listed, as far as the kernel tells."""
-        if self._inotify is None or self._stirred:
+        if self._stirred:
             return False
-        self._drain()
-        return not self._stirred
+        self._watches.drain()
+        return not (self._stirred or self._watches.is_stale)
 
     def has_stirred(self) -> bool | None:
         """Whether anything changed since `begin_listing`, however long ago; None where not every directory is watched."""
-        self._drain()
-        return None if self._inotify is None or self._folders_stale else self._stirred
+        watches = self._watches
+        watches.drain()
+        return None if watches.inotify is None or watches.is_stale else self._stirred
+
+    def hear(self, path: str | None) -> None:
+        """Something happened to this path, or, for None, to what decides on any."""
+        self._stirred = True
+        if path is None or self._touched is None:
+            self._touched = None
+        else:
+            self._touched.add(path)
 
     def close(self) -> None:
-        """Watch no more; safe to call twice."""
-        if self._inotify is not None:
-            self._inotify.close()
-        self._inotify = None
-        self._watches.clear()
-        self._folder_of.clear()
-        self._git.clear()
-        self._stirred = self._folders_stale = True
-        self._touched = None
+        """Watch no more; safe to call twice. The last who asked about a tree ends its watches."""
+        self.hear(None)
+        if self._shared is not None:
+            shared, self._shared = self._shared, None
+            shared.askers.discard(self)
+            if not shared.askers:
+                shared.close()
+                del shared.place[shared.root, self._project.kind]
 
-    def _drain(self) -> None:
-        if self._inotify is None:
-            self._stirred, self._touched = True, None
-            return
-        for event in self._inotify.events():
-            if event.watch in self._git and event.name not in _GIT_NAMES and not event.mask & (OVERFLOW | GONE):
-                continue
-            self._stirred = True
-            if event.mask & (OVERFLOW | GONE | DIRECTORY) or event.name in _RULE_NAMES:
-                self._folders_stale = True
-                self._touched = None
-            folder = self._folder_of.get(event.watch)
-            if folder is None or not event.name:
-                self._touched = None
-            elif self._touched is not None:
-                self._touched.add(f"{folder}/{decode_path(event.name)}" if folder else decode_path(event.name))
-
-    def _watch(self, folders: Collection[str]) -> bool:
-        """Watch exactly these, and the places beside that decide what is listed; whether any is new.
-
-        Each is asked for again: the same directory gets the number that it has, and one that was made anew under an old name another.
-        """
-        if self._inotify is None:
-            self._inotify = Inotify()
-        before = {*self._watches.values(), *self._git}
-        root = self._project.root
-        self._git = {number for folder in deciding_directories(root) if (number := self._number(folder)) is not None}
-        numbers = {folder: self._number(root / folder) for folder in folders}  # one that is None went again: an event of the one above
-        self._watches = {folder: number for folder, number in numbers.items() if number is not None}
-        self._folder_of = {number: folder for folder, number in self._watches.items()}
-        self._git -= {*self._watches.values()}
-        now = {*self._watches.values(), *self._git}
-        for number in before - now:
-            self._inotify.unwatch(number)
-        return not now <= before
-
-    def _number(self, folder: Path) -> int | None:
-        assert self._inotify is not None
-        try:
-            return self._inotify.watch(encode_path(os.fspath(folder)))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+    @property
+    def _watches(self) -> _Watches:
+        if self._shared is None:
+            trees = _shared.setdefault(asyncio.get_running_loop(), {})
+            key = self._project.root, self._project.kind
+            self._shared = trees[key] = trees.get(key) or _Watches(self._project.root, trees)
+            self._shared.askers.add(self)
+        return self._shared
 
 
 async def searchable_folders(project: Project) -> frozenset[str]:
