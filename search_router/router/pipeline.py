@@ -32,6 +32,7 @@ from search_router.router.health import HealthWatch
 from search_router.router.identity import Candidate, Dropped, FileKey, identify, normalise_path
 from search_router.router.llm_intent import settle_abstention
 from search_router.router.plan import ONE_SUFFICES, Plan, could_be_asked, plan_experts
+from search_router.router.reach import within_reach
 from search_router.router.request import parse_request, question_classes, question_of
 from search_router.router.shape import next_cursor, page_start, shape_ranking
 from search_router.router.stages import StageLog
@@ -336,8 +337,11 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
             project = by_id.get(name)
             key = normalise_path(path, project, projects, lambda p: p.exists()) if project else None
             keys[name, path] = None if key is not None and withholds_place(by_id[key[0]], key[1]) else key
+        quiet = {call.expert for call in plan.calls if call.is_quiet}
+        answers, unseen = within_reach(answers, keys, quiet, trace.request.limit if trace.request else candidates)
+        wanted = {keys.get((h.project, h.path or "")) for hits in answers.values() for h in hits if h.is_in_a_file}
         left = plan.latency_ms / 1000 * (1 - SHARE_TO_PRESENT) - trace.elapsed
-        facts, undefined = await trace.surroundings.sources.read([k for k in keys.values() if k is not None], by_id, max(0.05, left))
+        facts, undefined = await trace.surroundings.sources.read([k for k in keys.values() if k in wanted and k], by_id, max(0.05, left))
         trace.facts, trace.undefined = facts, undefined
         if undefined:
             trace.notes.append(
@@ -348,8 +352,9 @@ async def _identify(trace: Trace, plan: Plan, projects: tuple[Project, ...]) -> 
         found = identify(answers, keys, facts, dropped, silent)
         stage.out = len(found)
         if dropped.counts:
-            stage.reason = f"left out: {dropped}"
             trace.dropped = str(dropped)
+        if left_out := [*([trace.dropped] if trace.dropped else []), *([f"{unseen} below every page"] if unseen else [])]:
+            stage.reason = f"left out: {', '.join(left_out)}"
     return found, facts
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from search_router.adapters.local.symbol_table import SymbolTable
 
 MOST_FILES: Final = 400
-"""With more to be read one by one, a search of the whole tree is as fast."""
+MOST_OF_ALL: Final = 1 / 40
+"""With more to be read one by one than the larger of these, a search of the whole tree is as fast."""
 MOST_LOOKED_AT: Final = 5000
 HIDES_FILES: Final = frozenset({"listing-cut", "unreadable", "nested-repository", "submodule-not-checked-out"})
 """Reasons for which there may be files that a search of the tree would meet, or speak of, and the list does not have."""
@@ -75,8 +76,9 @@ async def files_that_may_have(root: Path, state: ProjectSymbols, names: Iterable
     """
     words, hidden = state.words, HIDES_FILES.intersection(state.reasons)
     found = words.files_with(names) if words is not None and not hidden else None
-    if words is None or found is None or len(found) > MOST_FILES:
+    most = max(MOST_FILES, MOST_OF_ALL * len(state.entries))
+    if words is None or found is None or len(found) > most:
         return None
     found = {path for path in found if path in state.table}.union(words.differing(state.table))
     unread = await state.unread.of(root, state)
-    return tuple(sorted(found.union(unread))) if unread is not None and len(found) + len(unread) <= MOST_FILES else None
+    return tuple(sorted(found.union(unread))) if unread is not None and len(found) + len(unread) <= most else None
