@@ -7,7 +7,7 @@ project's best file would look like an answer, however little it has of the ques
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -77,12 +77,12 @@ class Known:
     Attributes:
         central: for each segment's files, how many others speak of them, 0 to 1.
         defined: path to 1.0 or less for files that define a name of the question.
-        similar: path to the cosine of the file's vectors and the question's, 1.0 or less; None where there are no vectors.
+        similar: gives for paths the cosine of each file's vectors and the question's, 0 to 1; None where there are no vectors.
     """
 
     central: Sequence[Floats]
     defined: Mapping[str, float]
-    similar: Mapping[str, float] | None = None
+    similar: Callable[[tuple[str, ...]], Floats] | None = None
     parts: tuple[Known, ...] = ()
 
     @staticmethod
@@ -134,10 +134,11 @@ def _signals_of_files(fields: Fields, plan: SearchPlan, known: Known, tally: Sta
             if plan.hints and plan.weights["hint"] > 0:
                 signals["hint"] = [_hinted(s, plan.hints) for s in segments]
             stage.out += _met(signals, ("stem", "path_cover", "name_cover", "hint"))
+    owners = tuple(zip(known.by_segment(), segments, strict=True))
     if plan.runs(Stage.DEFINITIONS):
-        signals["definition"] = [_by_path(own.defined, s) for own, s in zip(known.by_segment(), segments, strict=True)]
+        signals["definition"] = [_by_path(own.defined, s) for own, s in owners]
     if plan.runs(Stage.VECTORS):
-        signals["vector"] = [_by_path(own.similar or {}, s) for own, s in zip(known.by_segment(), segments, strict=True)]
+        signals["vector"] = [own.similar(s.paths) if own.similar else np.zeros(len(s), np.float32) for own, s in owners]
     return signals
 
 

@@ -32,6 +32,7 @@ from search_router.schema import Definition, ExpertCall, ExpertResult, Health, H
 if TYPE_CHECKING:
     from search_router.adapters.local.code_index import ProjectCode
     from search_router.adapters.local.code_rank import RankedFile
+    from search_router.adapters.local.embed_protocol import Floats
 
 RANKING: Final = "search_router.adapters.local.code_scope"
 """Needs numpy, 0.1 s to import: loaded in a thread at the first question of a process, while git is waited for."""
@@ -167,8 +168,8 @@ class CodeSearchExpert:
 
     async def _similar(
         self, project: Project, ready: Readiness, until: float, notes: list[str], tally: StageTally
-    ) -> Mapping[str, float] | None:
-        """The cosine of every file; None, and a note, when some file has none yet: it would rank below the others for no fault of its."""
+    ) -> Callable[[tuple[str, ...]], Floats] | None:
+        """What gives the cosine of files; None, and a note, when some file has none yet: it would rank low for no fault of its own."""
         if self._vectors is None or project.id not in ready.reports:
             tally.idle(Stage.VECTORS, "no vectors are configured" if self._vectors is None else f"{project.id}: not every file is indexed")
             return None
@@ -184,9 +185,9 @@ class CodeSearchExpert:
                 stage.idle(f"{project.id}: the newest files have none yet")
                 notes.append(f"{project.id}: ranked without vectors: those of the newest files are being made; ask again")
                 return None
-            scores = similar.scores
-            stage.in_ += len(scores)
-            stage.out += len(scores)
+            scores = similar.scores()
+            stage.in_ += len(similar)
+            stage.out += len(similar)
         return scores
 
     def _rank(
@@ -195,7 +196,7 @@ class CodeSearchExpert:
         codes: Sequence[ProjectCode],
         plan: SearchPlan,
         question: str,
-        nearest: Sequence[Mapping[str, float] | None],
+        nearest: Sequence[Callable[[tuple[str, ...]], Floats] | None],
         tally: StageTally,
     ) -> list[Hit]:
         """The files of all projects, ranked as one collection."""

@@ -7,7 +7,7 @@ numpy is imported when the first vector is wanted.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -45,10 +45,13 @@ class Similar:
         """Every file that has vectors, by path, with its best chunk."""
         return self._matrix.best_of_files(self._query)
 
-    @property
-    def scores(self) -> Mapping[str, float]:
-        """The same without the chunks, which is much quicker."""
-        return self._matrix.scores_of_files(self._query)
+    def scores(self) -> Callable[[tuple[str, ...]], Floats]:
+        """What gives the scores of some paths, 0 where there is none: without the chunks, which is much quicker."""
+        return self._matrix.scores_of(self._query)
+
+    def __len__(self) -> int:
+        """How many files have vectors."""
+        return self._matrix.file_count
 
 
 class VectorIndex:

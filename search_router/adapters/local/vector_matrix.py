@@ -8,8 +8,9 @@ floats, until they are enough to be packed with the others.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ POOL: Final = 256
 RECENT_CHUNKS: Final = 2048
 """More new chunks than this, and more than a quarter of all, and everything is packed anew."""
 _BLOCK = 1024
+_PATHS_KEPT = 32
 
 Codes = npt.NDArray[np.int8]
 
@@ -91,6 +93,7 @@ class VectorMatrix:
         self._recent = recent
         self._dimensions = dimensions
         self._directory = directory
+        self._numbered: dict[int, tuple[tuple[str, ...], npt.NDArray[np.int32]]] = {}
         self._dead_files = np.array([path in dead for path in packed.paths], np.bool_)
 
     @classmethod
@@ -107,6 +110,11 @@ class VectorMatrix:
         return len(self.packed) - dead + sum(map(len, self._recent.values()))
 
     @property
+    def file_count(self) -> int:
+        """How many files are searched."""
+        return len(self.packed.paths) - int(np.count_nonzero(self._dead_files)) + len(self._recent)
+
+    @property
     def resident_bytes(self) -> int:
         """Memory that stays taken: what is packed, and the new vectors. The mapped floats are the system's to drop."""
         return self.packed.resident_bytes + sum(rows.nbytes for rows in self._recent.values())
@@ -121,19 +129,29 @@ class VectorMatrix:
             return VectorMatrix.build(self._all(dead) | recent, self._dimensions, self._directory)
         return VectorMatrix(self.packed, dead.intersection(self.packed.paths), recent, self._dimensions, self._directory)
 
-    def scores_of_files(self, query: Floats, pool: int = POOL) -> dict[str, float]:
-        """Every file that has chunks, with the score of its best one. A query of zeros finds nothing."""
+    def scores_of(self, query: Floats, pool: int = POOL) -> Callable[[tuple[str, ...]], Floats]:
+        """What gives for some paths the score of each one's best chunk, 0 where that is negative or there is none. Zeros find nothing."""
         query = unit_rows(query)
-        if not query.any():
-            return {}
-        found: dict[str, float] = {}
-        if len(self.packed):
-            best = np.maximum.reduceat(self.packed.scores(query, pool), self.packed.starts[:-1])
-            found = dict(zip(self.packed.paths, best.tolist(), strict=True))
-            for path in self._dead:
-                found.pop(path, None)
-        found.update((path, float((rows @ query).max())) for path, rows in self._recent.items() if len(rows))
-        return found
+        best = np.zeros(len(self.packed.paths) + len(self._recent) + 1, np.float32)
+        if query.any():
+            if len(self.packed):
+                np.maximum.reduceat(self.packed.scores(query, pool), self.packed.starts[:-1], out=best[: len(self.packed.paths)])
+                best[: len(self.packed.paths)][self._dead_files] = 0
+            for at, rows in enumerate(self._recent.values(), start=len(self.packed.paths)):
+                best[at] = (rows @ query).max(initial=0.0)
+            np.maximum(best, 0, out=best)
+        return lambda paths: best[self._numbers_of(paths)]
+
+    def _numbers_of(self, paths: tuple[str, ...]) -> npt.NDArray[np.int32]:
+        """Where the scores of these paths stand; the last place is of those that have none. Asked with the same paths again and again."""
+        known = self._numbered.get(id(paths))
+        if known is None or known[0] is not paths:
+            number = {path: at for at, path in enumerate((*self.packed.paths, *self._recent))}  # a new one in place of a dead one
+            numbers = np.fromiter(map(number.get, paths, itertools.repeat(-1)), np.int32, len(paths))
+            if len(self._numbered) >= _PATHS_KEPT:
+                self._numbered.clear()
+            known = self._numbered[id(paths)] = paths, numbers
+        return known[1]
 
     def best_of_files(self, query: Floats, pool: int = POOL) -> dict[str, FileScore]:
         """Every file that has chunks, with its best one. A query of zeros finds nothing."""

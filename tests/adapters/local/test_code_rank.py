@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from search_router.adapters.local.code_index import ProjectCode, find_legacy
 from search_router.adapters.local.code_plan import SearchPlan, plan_search
 from search_router.adapters.local.code_rank import Admitted, Known, RankedFile, rank_files
 from search_router.adapters.local.code_scope import admit_files
-from search_router.adapters.local.code_segment import Segment, SegmentFile
+from search_router.adapters.local.code_segment import Floats, Segment, SegmentFile
 from search_router.adapters.local.code_stages import StageTally
 from search_router.adapters.local.code_terms import derive_terms, pack_terms
 from search_router.adapters.local.symbol_packing import compact_syntax
@@ -64,6 +64,10 @@ def plan_for(
     return plan_search(call, configuration(weights, **stages))
 
 
+def cosines(similar: Mapping[str, float] | None) -> Callable[[tuple[str, ...]], Floats] | None:
+    return None if similar is None else lambda paths: np.array([max(0.0, similar.get(path, 0.0)) for path in paths], np.float32)
+
+
 def rank(
     segments: tuple[Segment, ...],
     question: str,
@@ -74,7 +78,7 @@ def rank(
 ) -> list[RankedFile]:
     admitted = Admitted([np.ones(len(s), np.bool_) for s in segments], [np.ones(len(s), np.float32) for s in segments])
     plan = plan_for(question, weights, limit, **stages)
-    return rank_files(Fields(segments), plan, admitted, Known(centrality(segments), {}, similar), StageTally(plan))
+    return rank_files(Fields(segments), plan, admitted, Known(centrality(segments), {}, cosines(similar)), StageTally(plan))
 
 
 def rank_project(code: ProjectCode, question: str, **stages: Any) -> list[RankedFile]:

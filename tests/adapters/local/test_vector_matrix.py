@@ -32,7 +32,11 @@ def best_by_hand(files: Mapping[str, Floats], query: Floats) -> dict[str, tuple[
 def check(matrix: VectorMatrix, files: Mapping[str, Floats], query: Floats) -> None:
     found, expected = matrix.best_of_files(query), best_by_hand(files, query)
     assert found.keys() == expected.keys()
-    assert matrix.scores_of_files(query) == pytest.approx({path: score for path, (score, _) in found.items()}, abs=1e-5)
+    paths = ("nowhere", *files)
+    for asked in (paths, paths, paths[::-1]):  # the second time from what is remembered
+        told = matrix.scores_of(query)(asked).tolist()
+        assert told == pytest.approx([max(0.0, found[path].score) if path in found else 0.0 for path in asked], abs=1e-5)
+    assert matrix.file_count == len(found)
     assert len(matrix) == sum(map(len, files.values()))
     for path, (score, chunk) in expected.items():
         assert found[path].score == pytest.approx(score, abs=1e-5)
