@@ -7,11 +7,11 @@ microseconds unless a name says otherwise.
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -151,9 +151,6 @@ class Definition:
         return f"{self.container}.{self.name}" if self.container else self.name
 
 
-_LINE_END = re.compile("\n")
-
-
 def _outer(definitions: Sequence[Definition]) -> tuple[int, ...]:
     """For each in reading order the last one before it that reaches the line on which it starts, or -1."""
     found: list[int] = []
@@ -193,8 +190,8 @@ class FileFacts:
         """The lines of a 1-based closed range, without their line ends; those beyond the last line are not there."""
         ends = self._line_ends
         if not ends:
-            ends.extend(found.start() for found in _LINE_END.finditer(self.text))
-            ends.append(len(self.text))
+            lengths = map(len, self.text.split("\n"))
+            ends.extend(islice(accumulate(map((1).__add__, lengths), initial=-1), 1, None))  # each end is one before the next beginning
         if start > len(ends):
             return []
         first = ends[start - 2] + 1 if start > 1 else 0

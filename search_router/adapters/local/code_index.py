@@ -133,7 +133,7 @@ def _common_beginning(one: str, other: str) -> str:
 
 
 def _segment(files: list[IndexedFile]) -> Segment:
-    return Segment([SegmentFile(f.path, _terms(f), tuple(d.name for d in f.syntax.definitions)) for f in files])
+    return Segment(SegmentFile(f.path, _terms(f), tuple(d.name for d in f.syntax.definitions)) for f in files)
 
 
 def _terms(file: IndexedFile) -> FileTerms:

@@ -4,7 +4,7 @@ marked dead in its segment and stands in a newer one."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -25,14 +25,14 @@ NOTHING: Final = slice(0, 0)
 class Postings:
     """Compressed rows: the documents that hold word w are `docs[starts[w]:starts[w + 1]]`, with their counts."""
 
-    starts: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int32]
     docs: Ints
     counts: Counts
 
     @classmethod
     def build(cls, words: Ints, docs: Ints, counts: Counts, vocabulary: int) -> Postings:
         order = np.argsort(words, kind="stable")
-        starts = np.zeros(vocabulary + 1, np.int64)
+        starts = np.zeros(vocabulary + 1, np.int32)
         np.cumsum(np.bincount(words, minlength=vocabulary), out=starts[1:])
         return cls(starts, docs[order], counts[order])
 
@@ -61,45 +61,50 @@ class Segment:
         imports, import_words: of what files import; only after `read_imports`, because only large projects need them.
     """
 
-    def __init__(self, files: Sequence[SegmentFile]) -> None:
-        self.paths = tuple(file.path for file in files)
-        self.chunks: tuple[tuple[Chunk, ...], ...] = tuple(file.terms.chunks for file in files)
-        self.line_count = np.array([file.terms.line_count for file in files], np.float32)
-        self.first_chunk = np.cumsum([0, *(len(file.terms.chunks) for file in files)])
-        self.owner: Ints = np.repeat(np.arange(len(files), dtype=np.int32), np.diff(self.first_chunk))
+    def __init__(self, files: Iterable[SegmentFile]) -> None:
+        """Take in the files one after the other: of each only numbers are kept, so that they need not be in memory all at once."""
         self.number: dict[str, int] = {}
-        self.alive = np.ones(len(files), np.bool_)
-        self.whole = np.array([file.terms.whole for file in files], np.bool_)
         self.foreign: tuple[tuple[str, int], ...] | None = None
         self.roles: dict[str, npt.NDArray[np.bool_]] | None = None
         self.imports: Postings | None = None
         self.import_words: Floats = np.zeros(0, np.float32)
-        self._build(files)
-
-    def _build(self, files: Sequence[SegmentFile]) -> None:
         number = self.number
-        fields: list[Ints] = [np.zeros(0, np.int32)]
-        words: list[Ints] = [np.zeros(0, np.int32)]
-        counts: list[Counts] = [np.zeros(0, np.uint16)]
-        owners: list[Ints] = [np.zeros(0, np.int32)]
-        for at, file in enumerate(files):
-            terms = file.terms
+        paths: list[str] = []
+        chunks: list[tuple[Chunk, ...]] = []
+        lines: list[int] = []
+        whole: list[bool] = []
+        names: list[tuple[int, tuple[str, ...]]] = []
+        fields, counts = [np.zeros(0, np.uint16)], [np.zeros(0, np.uint16)]
+        words, owners = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+        for at, (path, terms, defined) in enumerate(files):
+            paths.append(path)
+            chunks.append(terms.chunks)
+            lines.append(terms.line_count)
+            whole.append(terms.whole)
+            names += [(at, tuple(dict.fromkeys(parts_of(name)))) for name in dict.fromkeys(defined)]
             ids = np.fromiter((number.setdefault(w, len(number)) for w in terms.words), np.int32, len(terms.words))
-            places = np.frombuffer(terms.places, np.uint32)
-            fields.append(np.frombuffer(terms.fields, np.uint16).astype(np.int32))
-            words.append(ids[places] if len(ids) else ids)
+            fields.append(np.frombuffer(terms.fields, np.uint16))
+            words.append(ids[np.frombuffer(terms.places, np.uint32)] if len(ids) else ids)
             counts.append(np.frombuffer(terms.counts, np.uint16))
-            owners.append(np.full(len(places), at, np.int32))
+            owners.append(np.full(len(terms.fields), at, np.int32))
+        self.paths, self.chunks = tuple(paths), tuple(chunks)
+        self.line_count = np.array(lines, np.float32)
+        self.whole = np.array(whole, np.bool_)
+        self.alive = np.ones(len(paths), np.bool_)
+        self.first_chunk = np.cumsum([0, *map(len, chunks)])
+        self.owner: Ints = np.repeat(np.arange(len(paths), dtype=np.int32), np.diff(self.first_chunk))
+        self._build(names, np.concatenate(fields), np.concatenate(words), np.concatenate(counts), np.concatenate(owners))
+
+    def _build(self, names: list[tuple[int, tuple[str, ...]]], field: Counts, word: Ints, count: Counts, owner: Ints) -> None:
+        number = self.number
         self.path_words = [count_words(path.rpartition(".")[0] or path) for path in self.paths]
         self.stem_words = [tuple(dict.fromkeys(count_words(stem_of(path)))) for path in self.paths]
         path_ids = [(number.setdefault(w, len(number)), at, n) for at, c in enumerate(self.path_words) for w, n in c.items()]
         stem_ids = [(number.setdefault(w, len(number)), at, 1) for at, c in enumerate(self.stem_words) for w in c]
-        names = [(at, tuple(dict.fromkeys(parts_of(name)))) for at, file in enumerate(files) for name in dict.fromkeys(file.names)]
         name_ids = [(number.setdefault(w, len(number)), at, 1) for at, (_, parts) in enumerate(names) for w in parts]
         vocabulary = len(number)
-        field, word, count, owner = np.concatenate(fields), np.concatenate(words), np.concatenate(counts), np.concatenate(owners)
         body = field >= 2
-        chunk = (self.first_chunk[owner[body]] + field[body] - 2).astype(np.int32)
+        chunk = (self.first_chunk[owner[body]] + field[body].astype(np.int64) - 2).astype(np.int32)
         self.body = Postings.build(word[body], chunk, count[body], vocabulary)
         self.comments = Postings.build(word[field == 0], owner[field == 0], count[field == 0], vocabulary)
         self.names = Postings.build(word[field == 1], owner[field == 1], count[field == 1], vocabulary)
@@ -109,7 +114,7 @@ class Segment:
         self.name_owner: Ints = np.array([at for at, _ in names], np.int32)
         self.name_size = np.array([len(parts) for _, parts in names], np.float32)
         self.stem_size = np.array([len(c) for c in self.stem_words], np.float32)
-        files_count = len(files)
+        files_count = len(self.paths)
         self.chunk_words = np.bincount(chunk, count[body], len(self.owner)).astype(np.float32)
         self.file_words = np.bincount(self.owner, self.chunk_words, files_count).astype(np.float32)
         self.comment_words = np.bincount(owner[field == 0], count[field == 0], files_count).astype(np.float32)

@@ -30,6 +30,7 @@ from search_router.adapters.local.shared_runs import SharedRuns
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
 from search_router.adapters.local.textfile import encode_path, read_text_file
+from search_router.collector import return_free_memory
 from search_router.errors import EvidenceError
 from search_router.schema import Project
 
@@ -144,6 +145,7 @@ class KnowledgeIndex:
             # What was indexed stays, has no cycles and is large: the collector would walk all of it every sixty questions (0.7 s).
             gc.collect(1)
             gc.freeze()
+            await anyio.to_thread.run_sync(return_free_memory)
         if all(seen.settled for seen in state.seen.values()):
             state.listed = manifest.entries
         left_out = [LeftOut(path, seen.reason) for path, seen in state.seen.items() if seen.reason]

@@ -121,7 +121,7 @@ def whole_texts(segment: Segment) -> Postings:
     begins[body.starts[:-1][body.starts[:-1] < len(owners)]] = True
     first = np.flatnonzero(begins)
     counts = np.add.reduceat(body.counts, first, dtype=np.int64) if len(first) else np.zeros(0, np.int64)
-    return Postings(np.searchsorted(first, body.starts), owners[first], np.minimum(counts, MOST_COUNT).astype(np.uint16))
+    return Postings(np.searchsorted(first, body.starts).astype(np.int32), owners[first], np.minimum(counts, MOST_COUNT).astype(np.uint16))
 
 
 def _statuses(documents: Mapping[str, Document], successors: Mapping[str, str], today: datetime.date) -> dict[str, DocumentStatus]:

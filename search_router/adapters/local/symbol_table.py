@@ -115,7 +115,7 @@ class SymbolTable:
         self._dead = 0
         self._buried: OrderedDict[tuple[str, str], tuple[int, tuple[IndexedFile, PathFacts]]] = OrderedDict()
         self._defined: dict[str, array[int]] = {}
-        self._folded: dict[str, set[str]] = {}
+        self._folded: dict[str, tuple[str, ...]] = {}
         self._used: dict[str, array[int]] = {}
         self._by_stem: dict[str, array[int]] = {}
         self._outline: dict[str, array[int]] = {}
@@ -178,7 +178,7 @@ class SymbolTable:
 
     def names_like(self, name: str) -> list[str]:
         """Defined names that differ from this one only in case and underscores, sorted; some may have been removed since."""
-        return sorted(self._folded.get(folded(name), set[str]()) - {name})
+        return sorted({*self._folded.get(folded(name), ())} - {name})
 
     def places_with_stem(self, word_stem: str) -> array[int]:
         """Places of definitions with a word of this stem in their name; of files that are gone as well. `at` reads one."""
@@ -247,7 +247,9 @@ class SymbolTable:
         for position, definition in enumerate(file.syntax.definitions):
             place = base | position
             _add(self._defined, definition.name, place)
-            self._folded.setdefault(folded(definition.name), set()).add(definition.name)
+            known = self._folded.get(key := folded(definition.name), ())
+            if definition.name not in known:
+                self._folded[key] = (*known, definition.name)
             for word in {stem(word) for word in subtokens(definition.name)}:
                 _add(self._by_stem, word, place)
         for position, name in enumerate(file.syntax.names):

@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import anyio.to_thread
+
 from search_router.adapters.local.embedding import Embedding
 from search_router.adapters.local.shared_runs import SharedBuilds
 from search_router.adapters.local.symbol_index import SymbolIndex
+from search_router.collector import return_free_memory
 from search_router.config.schema import VectorsConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
@@ -140,4 +143,6 @@ class VectorIndex:
         made = await build.successor(before, embedder, files, generation)
         if is_outgrown(made, files):
             made = await build.successor(None, await build.find_basis(files), files, generation)
+        if before is None:
+            await anyio.to_thread.run_sync(return_free_memory)
         return made
