@@ -1,6 +1,7 @@
 """The `grep` expert: exact text and keywords in live work trees, by ripgrep or `git grep`, ranked.
 
-Every call reads the files as they are now, so there is no index that could be stale and no content hash to give.
+Every call reads the files as they are now, so there is no content hash to give. For names, an index that is in step with the tree says in
+which files they can be; otherwise, and where nothing is found there, all files are read.
 """
 
 from __future__ import annotations
