@@ -143,14 +143,20 @@ class GrepExpert:
 
     async def _narrow(self, engine: Engine, targets: Sequence[Target], patterns: Patterns, call: ExpertCall) -> dict[str, tuple[str, ...]]:
         """By project the only files that can have the names that are looked for, where an index in step with the tree knows them."""
-        if self._index is None or engine.name != "ripgrep" or not (patterns.whole_words and patterns.is_ascii):
+        index = self._index
+        if index is None or engine.name != "ripgrep" or not (patterns.whole_words and patterns.is_ascii):
             return {}
         nested = tuple(project.root for project in call.projects)
         narrowed: dict[str, tuple[str, ...]] = {}
-        for target in targets:
+
+        async def ask(project: Project) -> None:
             with contextlib.suppress(ExpertError):
-                if (files := await self._index.files_that_may_have(target.project, nested, patterns.needles)) is not None:
-                    narrowed[target.project.id] = files
+                if (files := await index.files_that_may_have(project, nested, patterns.needles)) is not None:
+                    narrowed[project.id] = files
+
+        async with anyio.create_task_group() as tasks:  # each may wait for a moment, and all for no longer than one
+            for target in targets:
+                tasks.start_soon(ask, target.project)
         return narrowed
 
     async def _read_best(self, engine: Engine, targets: Sequence[Target], call: ExpertCall, first: _Reading) -> _Reading:
