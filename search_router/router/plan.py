@@ -29,8 +29,7 @@ from search_router.schema import (
 
 MAX_TERMS = 12
 QUIET_SHARE = 0.05
-QUIET_CANDIDATES = 20
-"""An expert with less than this share of the largest prior only says whether it agrees, and says so of this many hits."""
+"""An expert with less than this share of the largest prior can only agree with the others."""
 ONE_SUFFICES = "one expert suffices"
 FILE_LIKE = re.compile(r"\.[A-Za-z0-9_]{1,8}$")
 
@@ -59,7 +58,6 @@ def plan_experts(
     cards: Mapping[str, ExpertCard],
     health: Mapping[str, Health],
     config: Config,
-    limit: int,
     complete: Collection[str] = (),
 ) -> Plan:
     """Pick experts by prior, availability, scope and budget. `complete` names those whose index has every file.
@@ -101,20 +99,19 @@ def plan_experts(
     loudest = max(priors.get(name, 0.0) for name in passed)
 
     def call(name: str, reason: str) -> ExpertCall:
-        is_quiet = priors.get(name, 0.0) < QUIET_SHARE * loudest
         return ExpertCall(
             expert=name,
             sub_query=make_sub_query(cards[name], intent, tokens),
             projects=projects,
             path=request.scope.path,
             language=request.scope.language,
-            limit=max(limit, min(config.fusion.candidates, QUIET_CANDIDATES) if is_quiet else config.fusion.candidates),
+            limit=config.fusion.candidates,
             budget_ms=min(cards[name].cap_ms, latency_ms),
             prior=round(priors.get(name, 0.0) * 1000),
             reason=reason,
             intent=intent,
             filters=DocumentFilters(**request.filters.model_dump()),
-            is_quiet=is_quiet,
+            is_quiet=priors.get(name, 0.0) < QUIET_SHARE * loudest,
         )
 
     return Plan(

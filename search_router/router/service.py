@@ -45,10 +45,11 @@ from search_router.router.fanout import Progress
 from search_router.router.fetch import Fetcher
 from search_router.router.health import HealthWatch
 from search_router.router.libraries import LibraryCatalog
-from search_router.router.pipeline import Surroundings, Trace, run_request
+from search_router.router.pipeline import run_request
 from search_router.router.render import render_answer, render_fetch, render_outcome, render_registry
 from search_router.router.request import parse_fetch, parse_outcome
 from search_router.router.seal import Caller, Sealer, Used
+from search_router.router.trace import Surroundings, Trace
 from search_router.router.workspace import Workspace, discover_workspace
 from search_router.router.workspace_watch import WorkspaceWatch
 from search_router.schema import Answer, ConfigRef, ErrorReport, Health, SearchRequest, Status
