@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from search_router.config.schema import AnyExpertConfig
+from search_router.config.experts import AnyExpertConfig
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, Health, Project
 
 

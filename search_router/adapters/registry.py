@@ -11,12 +11,10 @@ from search_router.adapters.local.disk_space import Reserve
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.vector_index import VectorIndex
-from search_router.config.remote import CommandConfig, HttpJsonConfig, McpConfig, MilvusConfig
-from search_router.config.schema import (
+from search_router.config.experts import (
     AnyExpertConfig,
     CallGraphConfig,
     CodeSearchConfig,
-    Config,
     DocsConfig,
     GrepConfig,
     HistoryConfig,
@@ -27,6 +25,8 @@ from search_router.config.schema import (
     SemanticConfig,
     SymbolsConfig,
 )
+from search_router.config.remote import CommandConfig, HttpJsonConfig, McpConfig, MilvusConfig
+from search_router.config.schema import Config
 from search_router.schema import ExpertCard
 
 MAX_FILE_BYTES = 2 * 2**20

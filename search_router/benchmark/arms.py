@@ -12,8 +12,9 @@ from typing import Final
 from search_router.benchmark.ask import environment
 from search_router.benchmark.asking import Arm
 from search_router.benchmark.questions import UnusableData
+from search_router.config.experts import CodeSearchConfig
 from search_router.config.loader import load_config
-from search_router.config.schema import CodeSearchConfig, Config
+from search_router.config.schema import Config
 
 SHIPPED: Final = "shipped"
 ALONE: Final = "codesearch alone"

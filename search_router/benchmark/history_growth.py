@@ -16,8 +16,8 @@ from typing import Final
 from search_router.adapters.local.history import HistoryExpert
 from search_router.benchmark.corpus import run_git
 from search_router.benchmark.timing import summarise
+from search_router.config.experts import HistoryConfig
 from search_router.config.loader import load_config
-from search_router.config.schema import HistoryConfig
 from search_router.schema import ExpertCall, ExpertResult, Intent, Project, QueryForm, SubQuery
 
 FILES: Final = 2000

@@ -16,8 +16,8 @@ from search_router.adapters.local.embedding import Embedding
 from search_router.adapters.local.knowledge import KnowledgeExpert
 from search_router.adapters.local.knowledge_vectors import BEING_MADE
 from search_router.benchmark.timing import summarise
+from search_router.config.experts import KnowledgeConfig
 from search_router.config.loader import load_config
-from search_router.config.schema import KnowledgeConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, Intent, Project, QueryForm, SubQuery
 

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from search_router.config.keys import KeyPath, Table, as_array, as_table, dotted, show_briefly, show_value, value_at
-from search_router.config.schema import Config, ExpertConfig
+from search_router.config.schema import Config
+from search_router.config.section import ExpertConfig
 from search_router.config.shape import (
     EXPERT_KEYS,
     EXPERT_MODELS,

@@ -7,8 +7,9 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from search_router.config.experts import AnyExpertConfig
 from search_router.config.keys import KeyPath, Table, as_array, as_table, value_at
-from search_router.config.schema import AnyExpertConfig, Config
+from search_router.config.schema import Config
 from search_router.schema import Intent
 
 EXPERT_MODELS: dict[str, type[BaseModel]] = {

@@ -28,8 +28,8 @@ from search_router.answers import (
     RegistryAnswer,
     ReplayAnswer,
 )
+from search_router.config.experts import CodeSearchConfig, DocsConfig, SymbolsConfig
 from search_router.config.loader import LoadedConfig
-from search_router.config.schema import CodeSearchConfig, DocsConfig, SymbolsConfig
 from search_router.errors import RequestError, RequestRejected
 from search_router.observing import NOBODY, Finished, Observer, Watch
 from search_router.receipts.body import OutcomeFact

@@ -9,8 +9,8 @@ import pytest
 
 from search_router.adapters.local.history import HistoryExpert
 from search_router.benchmark.history_growth import add_commit, fast_import_stream, make_history, part_name, run
+from search_router.config.experts import HistoryConfig
 from search_router.config.loader import load_config
-from search_router.config.schema import HistoryConfig
 from search_router.schema import ExpertCall, Intent, Project, QueryForm, SubQuery
 
 pytestmark = pytest.mark.anyio

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import search_router
+from search_router.config.experts import GrepConfig, ScriptedConfig
 from search_router.config.keys import dotted, walk_leaves
 from search_router.config.layers import LayerName
 from search_router.config.loader import Origin, load_config
-from search_router.config.schema import GrepConfig, ScriptedConfig
 from search_router.errors import ConfigError, ConfigProblem
 from search_router.schema import Intent
 from tests.config.conftest import Desk

@@ -21,7 +21,7 @@ from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_space import SearchSpace
 from search_router.adapters.local.symbols import scope_path
 from search_router.adapters.local.wheels import installed_version
-from search_router.config.schema import CallGraphConfig
+from search_router.config.experts import CallGraphConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, Health, Project
 

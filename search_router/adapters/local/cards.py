@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from search_router.adapters.base import declare_embedded
 from search_router.adapters.local.grammars import SYNTAX_LANGUAGES
-from search_router.config.schema import (
+from search_router.config.experts import (
     AnyExpertConfig,
     CallGraphConfig,
     DocsConfig,

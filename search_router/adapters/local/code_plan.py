@@ -23,7 +23,7 @@ from search_router.adapters.local.code_words import names_in, question_words, wo
 from search_router.adapters.local.languages import language_of, languages_named
 from search_router.adapters.local.qualified_names import cut_qualified
 from search_router.adapters.local.symbol_lookup import WantedName, read_names
-from search_router.config.schema import CodeSearchConfig
+from search_router.config.experts import CodeSearchConfig
 from search_router.schema import ExpertCall, QueryForm
 
 _PATH_LIKE = re.compile(r"[\w.-]+(?:/[\w.-]+)*")

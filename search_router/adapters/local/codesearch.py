@@ -25,7 +25,7 @@ from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_lookup import UNVERIFIED, WantedName, qualified_level
 from search_router.adapters.local.symbol_table import IndexedFile, SymbolTable
 from search_router.adapters.local.vector_index import VectorIndex
-from search_router.config.schema import CodeSearchConfig
+from search_router.config.experts import CodeSearchConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Definition, ExpertCall, ExpertResult, Health, Hit, Project
 

@@ -25,7 +25,7 @@ from search_router.adapters.local.knowledge_snippet import mark_snippet
 from search_router.adapters.local.symbol_packing import DamagedPayload
 from search_router.adapters.local.symbol_store import Derived, DerivedKey, DerivedStore
 from search_router.adapters.local.withheld import withholds
-from search_router.config.schema import DocsConfig
+from search_router.config.experts import DocsConfig
 from search_router.errors import EvidenceError, ExpertError, FailureClass
 from search_router.schema import DocumentFacts, ExpertCall, ExpertResult, Health, Hit, Project
 

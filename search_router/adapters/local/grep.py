@@ -27,7 +27,7 @@ from search_router.adapters.local.grep_run import WORD_MATCHES, Allowance, Proje
 from search_router.adapters.local.grep_scope import globs_for_language, has_parent_ignore_file, holds_scope, nested_roots, read_scope_path
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.withheld import withholds_place
-from search_router.config.schema import GrepConfig
+from search_router.config.experts import GrepConfig
 from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project
 

@@ -12,7 +12,7 @@ from search_router.adapters.local.grep_engine import Engine
 from search_router.adapters.local.grep_run import RunReport, Target, listing_of, read_command
 from search_router.adapters.local.ripgrep import ripgrep_utf_32
 from search_router.adapters.process import run_command
-from search_router.config.schema import GrepConfig
+from search_router.config.experts import GrepConfig
 
 _RULE = re.compile(r'from: Some\("((?:[^"\\]|\\.)*)"\), original: "((?:[^"\\]|\\.)*)"')
 

@@ -37,7 +37,7 @@ from search_router.adapters.local.ripgrep import (
 )
 from search_router.adapters.local.withheld import withholds
 from search_router.adapters.process import open_child
-from search_router.config.schema import GrepConfig
+from search_router.config.experts import GrepConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import Project
 

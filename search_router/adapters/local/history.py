@@ -18,7 +18,8 @@ from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.git import run_git
 from search_router.adapters.local.named_projects import project_factors
 from search_router.adapters.local.project_history import Answer, ProjectHistory, Teller
-from search_router.config.schema import HistoryConfig, LanguageModelConfig
+from search_router.config.experts import HistoryConfig
+from search_router.config.schema import LanguageModelConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Project
 

@@ -25,7 +25,7 @@ from search_router.adapters.local.index_readiness import UNREAD
 from search_router.adapters.local.knowledge_vectors import KnowledgeVectors, Readiness
 from search_router.adapters.local.manifest import LeftOut
 from search_router.adapters.local.symbol_store import DerivedStore
-from search_router.config.schema import KnowledgeConfig
+from search_router.config.experts import KnowledgeConfig
 from search_router.errors import MAKE_READABLE, ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, Health, Project
 

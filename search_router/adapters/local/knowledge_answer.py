@@ -25,7 +25,7 @@ from search_router.adapters.local.knowledge_retrieve import (
 from search_router.adapters.local.knowledge_shelf import Mask, Shelf
 from search_router.adapters.local.knowledge_snippet import mark_snippet
 from search_router.adapters.local.knowledge_time import DocumentStatus
-from search_router.config.schema import KnowledgeConfig
+from search_router.config.experts import KnowledgeConfig
 from search_router.schema import DocumentFacts, DocumentFilters, ExpertCall, ExpertResult, Hit, Project, StageFacts, Yielding
 
 CERTAIN: Final = 0.7

@@ -14,7 +14,7 @@ from search_router.adapters.local.code_words import count_words
 from search_router.adapters.local.knowledge_document import Document
 from search_router.adapters.local.knowledge_retrieve import Part, Retrieved
 from search_router.adapters.local.knowledge_time import DocumentStatus, Validity, last_successor, recency
-from search_router.config.schema import KnowledgeWeights
+from search_router.config.experts import KnowledgeWeights
 
 RRF_K: Final = 60
 LIFTED_FROM: Final = 0.6

@@ -19,7 +19,8 @@ from search_router.adapters.local.disk_space import DEFAULT_RESERVE, Reserve
 from search_router.adapters.local.history_question import Aspect, asks_for_commit, aspect_of, code_terms, file_terms, message_tokens
 from search_router.adapters.local.history_rank import LIST_LENGTH, Found, rank_commits
 from search_router.adapters.local.pickaxe import Ground, Needle, Scan, ScanCache, search_changes
-from search_router.config.schema import HistoryConfig, LanguageModelConfig
+from search_router.config.experts import HistoryConfig
+from search_router.config.schema import LanguageModelConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import CommitRecord, ExpertCall, Hit, Intent, Project, QueryForm
 

@@ -29,7 +29,7 @@ from search_router.adapters.local.symbol_space import KIND_ORDER, SearchSpace, d
 from search_router.adapters.local.symbol_table import FoundDefinition, FoundUses, SymbolTable
 from search_router.adapters.local.typed_uses import ResolvedUse, arrange, rank_uses
 from search_router.adapters.local.wheels import installed_version
-from search_router.config.schema import PythonTypesConfig
+from search_router.config.experts import PythonTypesConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Intent, Project
 

@@ -40,7 +40,7 @@ from search_router.adapters.local.symbol_lookup import WantedName
 from search_router.adapters.local.symbol_space import SearchSpace
 from search_router.adapters.local.textfile import read_text_file, split_lines
 from search_router.adapters.local.typed_uses import arrange, rank_uses
-from search_router.config.schema import ScipConfig
+from search_router.config.experts import ScipConfig
 from search_router.errors import EvidenceError, ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Intent, Project
 

@@ -18,7 +18,7 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from search_router.adapters.local.cards import embedded_card
-from search_router.config.schema import ScriptedConfig
+from search_router.config.experts import ScriptedConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import CommitRecord, ExpertCall, ExpertResult, ExpertStatus, Health, Hit, Project
 

@@ -13,7 +13,7 @@ from search_router.adapters.local.index_readiness import bring_up_to_date
 from search_router.adapters.local.languages import language_of, languages_named
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.vector_index import VectorIndex
-from search_router.config.schema import SemanticConfig
+from search_router.config.experts import SemanticConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, ExpertStatus, Health, Hit, Project
 

@@ -20,7 +20,7 @@ from search_router.adapters.local.symbol_space import SearchSpace, definition_hi
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_words import question_words, rank_by_words
 from search_router.adapters.local.wheels import installed_version
-from search_router.config.schema import SymbolsConfig
+from search_router.config.experts import SymbolsConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertCard, ExpertResult, ExpertStatus, Health, Hit, Intent, Project, QueryForm
 

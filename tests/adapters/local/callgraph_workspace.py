@@ -8,7 +8,7 @@ from pathlib import Path
 from search_router.adapters.local.callgraph import CallGraphExpert
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
-from search_router.config.schema import CallGraphConfig
+from search_router.config.experts import CallGraphConfig
 from search_router.schema import ExpertCall, ExpertResult, Intent, PrecisionClass, Project, QueryForm, SubQuery
 from tests.repositories import write_files
 

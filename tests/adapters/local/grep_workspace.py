@@ -10,7 +10,7 @@ from typing import Literal
 
 from search_router.adapters.local.grep import GrepExpert
 from search_router.adapters.local.grep_engine import EngineChoice
-from search_router.config.schema import GrepConfig
+from search_router.config.experts import GrepConfig
 from search_router.schema import ExpertCall, ExpertResult, Intent, PrecisionClass, Project, QueryForm, SubQuery
 
 Kind = Literal["git", "worktree", "submodule", "directory"]

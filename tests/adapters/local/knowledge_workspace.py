@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from search_router.adapters.local.knowledge import KnowledgeExpert
+from search_router.config.experts import KnowledgeConfig
 from search_router.config.loader import load_config
-from search_router.config.schema import KnowledgeConfig
 from search_router.schema import DocumentFilters, ExpertCall, ExpertResult, Intent, Project, QueryForm, SubQuery
 
 TODAY = datetime.date(2026, 6, 1)

@@ -26,7 +26,7 @@ from search_router.adapters.local.import_statements import Import
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.symbol_table import IndexedFile
-from search_router.config.schema import CodeSearchStages
+from search_router.config.experts import CodeSearchStages
 from search_router.schema import ExpertCall, ExpertResult, Hit, Project, QueryForm, StageFacts, SubQuery
 from tests.adapters.local.made_files import QUESTIONS, made_files
 from tests.adapters.local.test_code_rank import (

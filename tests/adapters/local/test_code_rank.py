@@ -22,7 +22,7 @@ from search_router.adapters.local.code_terms import derive_terms, pack_terms
 from search_router.adapters.local.symbol_packing import compact_syntax
 from search_router.adapters.local.symbol_table import IndexedFile
 from search_router.adapters.local.syntax import Extracted
-from search_router.config.schema import CodeSearchConfig, CodeSearchStages, CodeSearchWeights
+from search_router.config.experts import CodeSearchConfig, CodeSearchStages, CodeSearchWeights
 from search_router.schema import ExpertCall, Intent, PrecisionClass, QueryForm, SubQuery
 
 Files = dict[str, str]

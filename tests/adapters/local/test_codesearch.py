@@ -15,7 +15,7 @@ from search_router.adapters.base import Expert
 from search_router.adapters.local.codesearch import CodeSearchExpert
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
-from search_router.config.schema import CodeSearchConfig
+from search_router.config.experts import CodeSearchConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, Intent, PrecisionClass, Project, QueryForm, SubQuery
 from tests.adapters.local.test_code_rank import WEIGHTS

@@ -13,8 +13,8 @@ import pytest
 
 from search_router.adapters.local.commit_told import BEING_TOLD
 from search_router.adapters.local.history import HistoryExpert
+from search_router.config.experts import HistoryConfig
 from search_router.config.loader import load_config
-from search_router.config.schema import HistoryConfig
 from search_router.schema import ExpertCall, ExpertResult, Intent, Project, QueryForm, SubQuery
 from tests.adapters.answering_server import AnsweringServer, Asked, answering_server
 from tests.adapters.local.git_repository import Repository

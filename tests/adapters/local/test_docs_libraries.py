@@ -14,8 +14,8 @@ from search_router.adapters.local.docs_entries import Entry, go_entries, public_
 from search_router.adapters.local.docs_installed import find_libraries, pack_entries, read_entries, unpack_entries
 from search_router.adapters.local.docs_locked import read_locked
 from search_router.adapters.local.symbol_packing import DamagedPayload
+from search_router.config.experts import DocsConfig
 from search_router.config.loader import load_config
-from search_router.config.schema import DocsConfig
 from search_router.router.opening import open_router
 from search_router.schema import ExpertResult, Tier
 from tests.adapters.local.knowledge_workspace import call_for, write

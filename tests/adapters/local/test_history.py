@@ -12,7 +12,7 @@ import pytest
 
 from search_router.adapters.local.history import HistoryExpert
 from search_router.adapters.process import MARK
-from search_router.config.schema import HistoryConfig
+from search_router.config.experts import HistoryConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, ExpertStatus, Intent, PrecisionClass, Project, QueryForm, SubQuery
 from tests.adapters.local.git_repository import Repository

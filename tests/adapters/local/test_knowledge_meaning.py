@@ -11,7 +11,8 @@ import pytest
 
 from search_router.adapters.local.embedding import Embedding
 from search_router.adapters.local.knowledge import KnowledgeExpert
-from search_router.config.schema import KnowledgeConfig, VectorsConfig
+from search_router.config.experts import KnowledgeConfig
+from search_router.config.schema import VectorsConfig
 from search_router.schema import ExpertResult, Project, StageFacts
 from tests.adapters.local.embedding_server import DIMENSIONS, EmbeddingServer, embedding_server
 from tests.adapters.local.knowledge_workspace import TODAY, call_for, default_config, paths, write

@@ -17,7 +17,7 @@ from search_router.adapters.local.knowledge_time import (
     recency,
     status_on,
 )
-from search_router.config.schema import KnowledgeWeights
+from search_router.config.experts import KnowledgeWeights
 
 TODAY = datetime.date(2026, 6, 1)
 

@@ -15,7 +15,7 @@ from search_router.adapters.local.python_types import PythonTypesExpert
 from search_router.adapters.local.python_types_child import FileJob, JediChild
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
-from search_router.config.schema import PythonTypesConfig
+from search_router.config.experts import PythonTypesConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, ExpertStatus, Intent, PrecisionClass, Project, QueryForm, SubQuery
 from tests.repositories import make_repository

@@ -14,7 +14,7 @@ from search_router.adapters.local.scip_lookup import stands_there
 from search_router.adapters.local.scip_reader import Occurrence
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
-from search_router.config.schema import ScipConfig
+from search_router.config.experts import ScipConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, ExpertStatus, Hit, Intent, PrecisionClass, Project, QueryForm, SubQuery
 from tests.adapters.local.scip_writer import Document, python, write_index

@@ -14,7 +14,8 @@ from search_router.adapters.local.semantic import SemanticExpert
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.adapters.local.symbol_store import DerivedStore
 from search_router.adapters.local.vector_index import VectorIndex
-from search_router.config.schema import CodeSearchConfig, SemanticConfig, VectorsConfig
+from search_router.config.experts import CodeSearchConfig, SemanticConfig
+from search_router.config.schema import VectorsConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, Intent, PrecisionClass, Project, QueryForm, SubQuery
 from tests.adapters.local.embedding_server import DIMENSIONS, EmbeddingServer, embedding_server

@@ -11,7 +11,7 @@ import pytest
 
 from search_router.adapters.base import Expert
 from search_router.adapters.local.symbols import SymbolsExpert
-from search_router.config.schema import SymbolsConfig
+from search_router.config.experts import SymbolsConfig
 from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, Hit, Intent, PrecisionClass, Project, QueryForm, SubQuery
 
