@@ -14,7 +14,7 @@ from search_router.adapters.local.grep import GrepExpert
 from search_router.adapters.local.named_files import MOST_FILES
 from search_router.adapters.local.symbol_index import SymbolIndex
 from search_router.errors import ExpertError
-from search_router.schema import ExpertResult, Project, QueryForm
+from search_router.schema import ExpertCall, ExpertResult, Project, QueryForm
 from tests.adapters.local.grep_workspace import as_project, ask, expert, git, grep_config, make_repository, paths, write
 from tests.adapters.local.test_codesearch import ask as ask_code
 from tests.adapters.local.test_codesearch import make_expert
@@ -60,15 +60,17 @@ class Watched:
 
         index.files_that_may_have = listen
 
-    async def both(self, *names: str, **how: str) -> tuple[ExpertResult | str, ExpertResult | str]:
+    async def both(
+        self, *names: str, path: str | None = None, language: str | None = None
+    ) -> tuple[ExpertResult | str, ExpertResult | str]:
         """The answers with and without the index; of a failure what it says."""
-        call = ask(*names, projects=(self.project,), form=QueryForm.SYMBOL, **how)  # pyright: ignore[reportArgumentType]
+        call = ask(*names, projects=(self.project,), form=QueryForm.SYMBOL, path=path, language=language)
         return await _answer(self.narrow, call), await _answer(expert(), call)
 
 
-async def _answer(who: GrepExpert, call: object) -> ExpertResult | str:
+async def _answer(who: GrepExpert, call: ExpertCall) -> ExpertResult | str:
     try:
-        return await who.search(call)  # pyright: ignore[reportArgumentType]
+        return await who.search(call)
     except ExpertError as error:
         return str(error)
 
@@ -121,9 +123,9 @@ async def test_the_index_says_where_to_look_and_which_files_it_does_not_know(tre
 
 
 async def test_scope_and_several_names_hold(tree: Watched) -> None:
-    for how in ({"path": "src"}, {"language": "python"}, {"path": "docs"}, {"path": "build"}):
-        narrow, whole = await tree.both("CookieJar", "timeout", **how)
-        assert narrow == whole, how
+    for path, language in (("src", None), (None, "python"), ("docs", None), ("build", None), ("src", "rust")):
+        narrow, whole = await tree.both("CookieJar", "timeout", path=path, language=language)
+        assert narrow == whole, (path, language)
 
 
 async def test_random_trees(tmp_path: Path) -> None:
