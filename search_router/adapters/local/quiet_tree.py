@@ -27,6 +27,8 @@ from search_router.schema import Project
 RETRY_SECONDS: Final = 60.0
 """After so long a tree that could not be watched is tried again: other programs of this user may have used up the system's watches."""
 MOST_DIRECTORIES: Final = 65_536
+MOST_TOLD: Final = 1000
+"""Of more that changed no list is kept: who asks seldom must not remember every file that came and went."""
 LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "jfs", "reiserfs", "bcachefs"})
 """File systems whose changes all go through this kernel."""
 _GIT_NAMES: Final = frozenset({b"index", b"HEAD", b"config", b"exclude", b".gitignore"})
@@ -177,10 +179,10 @@ class QuietTree:
     def hear(self, path: str | None) -> None:
         """Something happened to this path, or, for None, to what decides on any."""
         self._stirred = True
-        if path is None or self._touched is None:
-            self._touched = None
-        else:
+        if self._touched is not None and path is not None and len(self._touched) < MOST_TOLD:
             self._touched.add(path)
+        else:
+            self._touched = None
 
     def close(self) -> None:
         """Watch no more; safe to call twice. The last who asked about a tree ends its watches."""

@@ -248,3 +248,13 @@ async def test_answers_follow_every_edit_while_silence_saves_the_listing(root: P
             assert await names(f"zebra_new_{number}") == {f"src/made_{number}.py"}
             (root / f"src/made_{number}.py").unlink()
             assert await names(f"zebra_new_{number}") == set()
+
+
+async def test_of_many_changes_no_list_is_kept(tree: QuietTree, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search_router.adapters.local.quiet_tree.MOST_TOLD", 3)
+    tree.begin_listing()
+    append(root / "a.py")
+    assert tree.begin_listing() == {"a.py"}
+    for number in range(4):
+        (root / f"n{number}.py").write_text("N = 1\n")
+    assert tree.begin_listing() is None and tree.begin_listing() == frozenset()
