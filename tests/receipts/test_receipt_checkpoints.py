@@ -158,7 +158,7 @@ def sizes_of(state: StateDirectory) -> list[int]:
 
 async def until(state: StateDirectory, size: int) -> None:
     with anyio.fail_after(20):
-        while not state.checkpoint_file().exists() or sizes_of(state)[-1] < size:
+        while not state.checkpoint_file().exists() or max(sizes_of(state), default=0) < size:  # it is made before its first line
             await anyio.sleep(0.005)
 
 
