@@ -136,8 +136,10 @@ class GrepExpert:
         async def read(target: Target) -> RunReport | None:
             if reading.allowance.is_used_up:
                 return None
-            run, files = self._run(engine, target, reading), narrowed.get(target.project.id)
-            return await run.search() if files is None else await run.search_in(files)
+            if (files := narrowed.get(target.project.id)) is not None:
+                with contextlib.suppress(ExpertError):  # whatever it was that could not be done with these, all files are another matter
+                    return await self._run(engine, target, reading).search_in(files)
+            return await self._run(engine, target, reading).search()
 
         await _each(targets, reading, read)
 

@@ -6,7 +6,6 @@ Bringing up to date is a task of its own that requests share and may leave: it g
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import hashlib
 import io
@@ -78,7 +77,6 @@ class KnowledgeIndex:
         self._max_bytes = max_file_bytes
         self._states: dict[Path, _State] = {}
         self._runs = SharedRuns[ShelfReport]("document index")
-        self._settling: dict[Path, asyncio.Task[None]] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -118,14 +116,9 @@ class KnowledgeIndex:
     async def aclose(self) -> None:
         """Stop every refresh and release the store; safe to call twice."""
         await self._runs.aclose()
-        for task in self._settling.values():
-            task.cancel()
-        if self._settling:
-            await asyncio.wait(self._settling.values())
         for state in self._states.values():
             if state.listing is not None:
                 await state.listing.aclose()
-        self._settling.clear()
         await anyio.to_thread.run_sync(self._store.close)
 
     def _state(self, project: Project) -> _State:
@@ -153,7 +146,7 @@ class KnowledgeIndex:
         report = ShelfReport(len(state.documents), read, tuple(sorted(left_out, key=lambda left: left.path)))
         if state.listed is not None:
             state.report, state.nested = report._replace(read=0), nested
-            self._settling[project.root] = asyncio.create_task(listing.settle(), name=f"watch the silence of {project.id}")
+            listing.settle_soon()
         return report
 
     async def _update(self, project: Project, state: _State, entries: list[FileEntry]) -> int:

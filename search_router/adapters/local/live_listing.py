@@ -31,10 +31,14 @@ class LiveListing:
         self._nested: tuple[Path, ...] = ()
         self._whole_at = -TRUST_SECONDS
         self._again: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
 
     async def read(self, project: Project, nested: tuple[Path, ...], *, whole: bool = False) -> Manifest:
         """The files as they are now; with `whole` every one of them is looked at. As `read_manifest`, also in what it raises."""
         last, self._last = self._last, None
+        if self._project.kind != project.kind:  # it became a repository, or is none any more
+            self._tree.close()
+            self._tree = QuietTree(project)
         known = last if self._project == project and self._nested == nested and not whole else None
         touched = self._tree.begin_listing()
         manifest = await patch_manifest(project, known, touched, nested) if known is not None and touched is not None else None
@@ -44,6 +48,11 @@ class LiveListing:
             self._whole_at = began
         self._last, self._project, self._nested = manifest, project, nested
         return manifest
+
+    def settle_soon(self) -> None:
+        """`settle` behind the answer, unless it is underway: what that does not see leads to the next one."""
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.create_task(self.settle(), name=f"watch the silence of {self._project.id}")
 
     async def settle(self) -> None:
         """To be called after `read`, and after what it gave was taken in: from here on the tree is watched, where it can be."""
@@ -65,7 +74,8 @@ class LiveListing:
 
     async def aclose(self) -> None:
         """List and watch no more; safe to call twice."""
-        if self._again is not None and not self._again.done():
-            self._again.cancel()
-            await asyncio.wait({self._again})
+        if underway := [task for task in (self._again, self._settling) if task is not None and not task.done()]:
+            for task in underway:
+                task.cancel()
+            await asyncio.wait(underway)
         self._tree.close()

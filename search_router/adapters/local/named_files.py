@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 400
 MOST_OF_ALL: Final = 1 / 40
 """With more to be read one by one than the larger of these, a search of the whole tree is as fast."""
+MOST_CHARACTERS: Final = 250_000
+"""Of all their paths together: a command line has two megabytes on Linux, with the environment."""
 MOST_LOOKED_AT: Final = 5000
 HIDES_FILES: Final = frozenset({"listing-cut", "unreadable", "nested-repository", "submodule-not-checked-out"})
 """Reasons for which there may be files that a search of the tree would meet, or speak of, and the list does not have."""
@@ -81,4 +83,7 @@ async def files_that_may_have(root: Path, state: ProjectSymbols, names: Iterable
         return None
     found = {path for path in found if path in state.table}.union(words.differing(state.table))
     unread = await state.unread.of(root, state)
-    return tuple(sorted(found.union(unread))) if unread is not None and len(found) + len(unread) <= most else None
+    if unread is None:
+        return None
+    found.update(unread)
+    return tuple(sorted(found)) if len(found) <= most and sum(map(len, found)) <= MOST_CHARACTERS else None

@@ -31,8 +31,10 @@ MOST_TOLD: Final = 1000
 """Of more that changed no list is kept: who asks seldom must not remember every file that came and went."""
 LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "jfs", "reiserfs", "bcachefs"})
 """File systems whose changes all go through this kernel."""
-_GIT_NAMES: Final = frozenset({b"index", b"HEAD", b"config", b"exclude", b".gitignore"})
-_RULE_NAMES: Final = frozenset({b".gitignore", b"exclude", b"config"})
+_GIT_NAMES: Final = frozenset({b"index", b"HEAD", b"config", b"info", b"exclude", b".gitignore", b".git"})
+"""What decides on the list of files, in git's own directories and above the root; what git tracks is listed in spite of all rules."""
+_RULE_NAMES: Final = frozenset({b".gitignore", b".git"})
+"""The same anywhere in the tree; a `.git` may be a file."""
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 
 
@@ -48,6 +50,8 @@ class _Watches:
         self.folder_of: dict[int, str] = {}
         self.git: set[int] = set()
         self.is_stale = True
+        self.decisions = 0
+        self.settling = asyncio.Lock()
         self.barred_until = -math.inf if is_local(root) else math.inf
 
     def drain(self) -> None:
@@ -59,9 +63,9 @@ class _Watches:
             if event.watch in self.git and event.name not in _GIT_NAMES and not event.mask & (OVERFLOW | GONE):
                 continue
             folder = self.folder_of.get(event.watch)
-            decides = bool(event.mask & (OVERFLOW | GONE | DIRECTORY)) or event.name in _RULE_NAMES
-            self.is_stale = self.is_stale or decides
-            if decides or folder is None or not event.name:
+            if folder is None or not event.name or event.mask & (OVERFLOW | GONE | DIRECTORY) or event.name in _RULE_NAMES:
+                self.is_stale = True
+                self.decisions += 1
                 self.tell(None)
             else:
                 self.tell(f"{folder}/{decode_path(event.name)}" if folder else decode_path(event.name))
@@ -71,8 +75,24 @@ class _Watches:
         for asker in self.askers:
             asker.hear(path)
 
-    def watch(self, folders: Collection[str]) -> None:
-        """Watch exactly these, and the places beside that decide what is listed. Where any is new, nobody knows what happened in it before.
+    async def settle(self, project: Project) -> None:
+        """Watch every directory that may hold files now. As long as one of them is new, there may be others that were made meanwhile.
+
+        Raises:
+            ExpertError: git cannot be asked.
+            OSError: there are too many directories, or no watches left.
+        """
+        async with self.settling:
+            if not self.is_stale or not self.askers:
+                return
+            before = self.decisions
+            are_new = self._watch(await searchable_folders(project))
+            self.is_stale = False
+            self.drain()
+            self.is_stale = are_new or self.decisions != before
+
+    def _watch(self, folders: Collection[str]) -> bool:
+        """Watch exactly these, and the places beside that decide what is listed; whether any is new: what happened in it is not known.
 
         Each is asked for again: the same directory gets the number that it has, and one that was made anew under an old name another.
         """
@@ -87,9 +107,10 @@ class _Watches:
         now = {*self.folders.values(), *self.git}
         for number in before - now:
             self.inotify.unwatch(number)
-        self.is_stale = False
-        if not now <= before:
-            self.tell(None)
+        if now <= before:
+            return False
+        self.tell(None)
+        return True
 
     def close(self) -> None:
         """Watch no more; safe to call twice."""
@@ -156,9 +177,9 @@ class QuietTree:
         if self.can_watch and not is_local(self._project.root):  # something was mounted meanwhile
             watches.close()
             return
-        if self.can_watch and watches.is_stale:
+        if self.can_watch:
             try:
-                watches.watch(await searchable_folders(self._project))
+                await watches.settle(self._project)
             except (OSError, ExpertError):  # no more watches for this user, too many folders, or no git any more
                 watches.barred_until = time.monotonic() + RETRY_SECONDS
                 watches.close()

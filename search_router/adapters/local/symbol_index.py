@@ -6,7 +6,6 @@ work tree parses nothing. A refresh is a task of its own that requests share and
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import gc
 from collections.abc import Collection, Container, Iterable, Iterator
@@ -67,7 +66,6 @@ class SymbolIndex:
         self._known: KnownFiles = WeakValueDictionary()
         self._extracting = anyio.Lock()
         self._watch: TreeWatch | None = None
-        self._settling: dict[Path, asyncio.Task[None]] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -160,10 +158,6 @@ class SymbolIndex:
         if self._watch is not None:
             await self._watch.aclose()
         await self._runs.aclose()
-        if self._settling:
-            for settling in self._settling.values():
-                settling.cancel()
-            await asyncio.wait(self._settling.values())
         for state in self._projects.values():
             if state.listing is not None:
                 await state.listing.aclose()
@@ -190,7 +184,7 @@ class SymbolIndex:
         report = await refresh.run(lambda of, without: listing.read(of, without, whole=whole), nested, words)
         if state.listed is not None:
             state.report, state.nested = dataclasses.replace(report, parsed=0, reused=0), nested
-            self._settling[project.root] = asyncio.create_task(listing.settle(), name=f"watch the silence of {project.id}")
+            listing.settle_soon()
         if report.parsed + report.reused >= FROZEN_FROM:
             # What was indexed stays, has no cycles and is large: the collector would walk all of it every few requests (0.1 to 0.2 s).
             gc.collect(1)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from search_router.adapters.local import live_listing
+from search_router.adapters.local import live_listing, quiet_tree
 from search_router.adapters.local.live_listing import LiveListing
 from search_router.adapters.local.manifest import Manifest, read_manifest
 from search_router.schema import Project
@@ -145,3 +147,84 @@ async def test_a_reading_that_was_broken_off_is_made_good(root: Path, monkeypatc
         await counted.read()
     assert await counted.read() == await read_manifest(counted.project)
     await counted.listing.aclose()
+
+
+async def settled(counted: Counted) -> None:
+    for _ in range(3):
+        await counted.read()
+    assert counted.listing.is_quiet()
+
+
+def become_repository(root: Path) -> None:
+    shutil.rmtree(root / ".git")
+    git(root, "init", "-q")
+    git(root, "add", "--force", "build/x.py")
+
+
+DECIDING: dict[str, Callable[[Path], object]] = {
+    "a file in an ignored folder is tracked": lambda r: git(r, "add", "--force", "build/x.py"),
+    "a plain directory becomes a repository": become_repository,
+    "an exclude file where there was no folder for it": lambda r: write_files(r, {".git/info/exclude": "d0/\n"}),
+    "a repository inside becomes a folder": lambda r: (r / "sub/.git").unlink(),
+}
+
+
+@pytest.mark.parametrize("what", DECIDING)
+async def test_after_what_decides_on_others_every_later_edit_is_seen(root: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    write_files(root, {"build/x.py": "X = 1\n", "sub/f.py": "F = 1\n"})
+    shutil.rmtree(root / ".git/info", ignore_errors=True)
+    git(root, "init", "-q", "--separate-git-dir", str(root.parent / "elsewhere.git"), "sub")
+    counted = Counted(root, monkeypatch)
+    await settled(counted)
+    DECIDING[what](root)
+    counted.project = Project("work", root, "git" if (root / ".git").exists() else "directory")
+    for _ in range(3):
+        assert await counted.read() == await read_manifest(counted.project)
+    for edited in ("build/x.py", "sub/f.py", "d0/f0.py", ".git/info/exclude"):
+        if (root / edited).exists():
+            (root / edited).write_text("d3/\n")
+            assert await counted.read() == await read_manifest(counted.project), edited
+    await counted.listing.aclose()
+
+
+async def test_a_folder_that_is_made_while_the_tree_is_walked_is_watched_in_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = quiet_tree._walk  # pyright: ignore[reportPrivateUsage] - the moment between two steps cannot be met otherwise
+    made: list[Path] = []
+
+    def slowly(at: Path, ignored: frozenset[str]) -> frozenset[str]:
+        found = walk(at, ignored)
+        if len(made) < 2:
+            made.append(root / f"late{len(made)}")
+            made[-1].mkdir()
+            (made[-1] / "x.py").write_text("X = 1\n")
+        return found
+
+    monkeypatch.setattr(quiet_tree, "_walk", slowly)
+    counted = Counted(root, monkeypatch)
+    for _ in range(5):
+        await counted.read()
+    assert counted.listing.is_quiet() and len(made) == 2
+    for folder in made:
+        (folder / "x.py").write_text("X = 22\n")
+        assert not counted.listing.is_quiet()
+        assert await counted.read() == await read_manifest(counted.project)
+    await counted.listing.aclose()
+
+
+async def test_a_settling_that_is_underway_ends_with_its_listing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet_tree, "_walk", lambda at, ignored: time.sleep(0.2) or frozenset({""}))  # pyright: ignore - a slow tree
+    listing = LiveListing(Project("work", root, "git"))
+    tasks, queues = asyncio.all_tasks(), inotify_queues()
+    for _ in range(3):
+        await listing.read(Project("work", root, "git"), ())
+        listing.settle_soon()
+        await anyio.sleep(0.02)
+    await listing.aclose()
+    assert asyncio.all_tasks() == tasks
+    await anyio.sleep(0.3)
+    assert inotify_queues() == queues
+
+
+def inotify_queues() -> int:
+    names = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
+    return sum("inotify" in os.readlink(name) for name in names if os.path.lexists(name))

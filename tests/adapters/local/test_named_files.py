@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 
 from search_router.adapters.local.grep import GrepExpert
+from search_router.adapters.local.grep_run import ProjectRun, RunReport
 from search_router.adapters.local.named_files import MOST_FILES
 from search_router.adapters.local.symbol_index import SymbolIndex
-from search_router.errors import ExpertError
+from search_router.errors import ExpertError, FailureClass
 from search_router.schema import ExpertCall, ExpertResult, Project, QueryForm
 from tests.adapters.local.grep_workspace import as_project, ask, expert, git, grep_config, make_repository, paths, write
 from tests.adapters.local.test_codesearch import ask as ask_code
@@ -188,3 +189,18 @@ async def test_where_files_are_hidden_from_the_list_the_tree_is_searched(tmp_pat
         narrow, whole = await tree.both("one")
         assert narrow == whole and tree.told == [None]
         assert isinstance(narrow, ExpertResult) and any("repositories of their own" in note for note in narrow.notes)
+
+
+async def test_a_run_over_named_files_that_fails_becomes_a_search_of_the_tree(tree: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(self: ProjectRun, files: Sequence[str]) -> RunReport:
+        raise ExpertError(FailureClass.SPAWN_FAILED, "Argument list too long.")
+
+    monkeypatch.setattr(ProjectRun, "search_in", fail)
+    narrow, whole = await tree.both("CookieJar")
+    assert narrow == whole and tree.told[0] is not None
+
+
+async def test_names_too_long_for_a_command_line_are_not_given_to_one(tree: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search_router.adapters.local.named_files.MOST_CHARACTERS", 20)
+    narrow, whole = await tree.both("CookieJar")
+    assert narrow == whole and tree.told == [None]
